@@ -2,7 +2,8 @@ package rm
 
 // Object classes that tsgtop allocates, looks for or shows by name.
 const (
-	ClassRoot             = 0x0  // a client, as kernel code allocates it
+	ClassRoot             = 0x0 // a client, as kernel code allocates it
+	ClassRootNonPriv      = 0x1
 	ClassClient           = 0x41 // a client, as user space allocates it
 	ClassOSEvent          = 0x79
 	ClassDevice           = 0x80

@@ -75,6 +75,8 @@ const (
 
 // Controls on a channel (NVA06F and, for some, the class of its generation).
 const (
+	CtrlResetIsolatedChannel  = 0x506f0105
+	CtrlSetTPCPartition       = 0x90670102 // on a context share; kernel callers only
 	CtrlClassEngineID         = 0x906f0101
 	CtrlResetChannel          = 0x906f0102
 	CtrlChannelSchedule       = 0xa06f0103
