@@ -1,0 +1,163 @@
+//go:build linux
+
+package rmdev
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+
+	"tsgtop/internal/rm"
+)
+
+// Borrowed is a descriptor of ours onto another process's open /dev/nvidiactl.
+// RM takes calls through it for those of the other process's own: it looks at
+// the open file alone. Held, it would keep a dead process's clients and GPU
+// memory alive, so it is closed within milliseconds.
+type Borrowed struct {
+	*borrowCaller
+	rm   *RM
+	fd   int
+	once sync.Once
+}
+
+// borrowCaller hides the descriptor argument of a Caller.
+type borrowCaller struct{ c *Caller }
+
+// Process is a process whose descriptors can be borrowed.
+type Process struct {
+	rm    *RM
+	PID   int
+	pidfd int
+}
+
+// OpenProcess pins a process by a pidfd, so that a pid that is reused meanwhile
+// is not taken for it. ErrGone where it has ended.
+func (r *RM) OpenProcess(pid int) (*Process, error) {
+	pidfd, err := r.sys.PidfdOpen(pid)
+	if err != nil {
+		return nil, r.borrowError(fmt.Sprintf("open process %d", pid), err)
+	}
+	return &Process{rm: r, PID: pid, pidfd: pidfd}, nil
+}
+
+// Close lets go of the process.
+func (p *Process) Close() error { return p.rm.sys.Close(p.pidfd) }
+
+// Borrow takes a descriptor of the process. It is checked to be of
+// /dev/nvidiactl before anything is sent to it. Errors: ErrGone, ErrRefused.
+func (p *Process) Borrow(fd int) (*Borrowed, error) {
+	what := fmt.Sprintf("borrow descriptor %d of process %d", fd, p.PID)
+	own, err := p.rm.sys.PidfdGetFD(p.pidfd, fd)
+	if err != nil {
+		return nil, p.rm.borrowError(what, err)
+	}
+	b := &Borrowed{rm: p.rm, fd: own}
+	major, minor, isChar, err := p.rm.sys.Device(own)
+	switch {
+	case err != nil:
+		b.Close()
+		return nil, fmt.Errorf("%s: fstat: %w", what, err)
+	case !isChar || major != rm.Major || minor != rm.ControlMinor:
+		b.Close()
+		// It was one when /proc was read: it has been closed and its number reused.
+		return nil, fmt.Errorf("%s: %w: it is not %s any more", what, ErrGone, rm.ControlPath)
+	}
+	caller, _ := p.rm.calls.Get().(*Caller)
+	if caller == nil {
+		if caller, err = newCaller(p.rm.sys); err != nil {
+			b.Close()
+			return nil, err
+		}
+	}
+	b.borrowCaller = &borrowCaller{caller}
+	return b, nil
+}
+
+// Borrow takes one descriptor of a process; see Process.Borrow.
+func (r *RM) Borrow(pid, fd int) (*Borrowed, error) {
+	p, err := r.OpenProcess(pid)
+	if err != nil {
+		return nil, err
+	}
+	defer p.Close()
+	return p.Borrow(fd)
+}
+
+// FD is our own descriptor onto the borrowed file.
+func (b *Borrowed) FD() int { return b.fd }
+
+// Control issues a control through the borrowed file. params come back in place.
+func (b *Borrowed) Control(client, object, cmd uint32, params []byte) (status uint32, err error) {
+	return b.c.Control(b.fd, client, object, cmd, params)
+}
+
+// Close gives the descriptor back, at once and without waiting: where it is the
+// last one of a file whose process has died, the driver tears down everything
+// that the process had inside this close, which can take seconds.
+func (b *Borrowed) Close() {
+	b.once.Do(func() {
+		if b.borrowCaller != nil {
+			b.rm.calls.Put(b.c)
+		}
+		b.rm.close.start(b.rm.sys, b.fd)
+	})
+}
+
+// closer closes descriptors on goroutines of their own.
+type closer struct {
+	pending atomic.Int64
+	wg      sync.WaitGroup
+}
+
+func (c *closer) start(sys System, fd int) {
+	c.pending.Add(1)
+	c.wg.Go(func() {
+		sys.Close(fd)
+		c.pending.Add(-1)
+	})
+}
+
+// PendingCloses is how many borrowed descriptors are being closed right now: a
+// number that stays is a teardown that hangs in the driver.
+func (r *RM) PendingCloses() int { return int(r.close.pending.Load()) }
+
+// WaitCloses waits until all borrowed descriptors are closed.
+func (r *RM) WaitCloses() { r.close.wg.Wait() }
+
+// borrowError says what an errno of pidfd_open or pidfd_getfd means.
+func (r *RM) borrowError(what string, err error) error {
+	switch {
+	case errors.Is(err, syscall.ESRCH):
+		return fmt.Errorf("%s: %w: the process has ended", what, ErrGone)
+	case errors.Is(err, syscall.EBADF):
+		return fmt.Errorf("%s: %w: it is closed", what, ErrGone)
+	case errors.Is(err, syscall.EPERM), errors.Is(err, syscall.EACCES):
+		return fmt.Errorf("%s: %w: %s", what, ErrRefused, r.refusal())
+	case errors.Is(err, syscall.ENOSYS):
+		return fmt.Errorf("%s: %w: there is no pidfd_getfd here: it needs Linux 5.6, and a seccomp filter of a container can hide it", what, ErrRefused)
+	case errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE):
+		return fmt.Errorf("%s: too many open files: %w; raise the limit (ulimit -n)", what, err)
+	}
+	return fmt.Errorf("%s: %w", what, err)
+}
+
+const yamaPath = "/proc/sys/kernel/yama/ptrace_scope"
+
+// refusal says why the kernel may have answered EPERM.
+func (r *RM) refusal() string {
+	scope, err := r.sys.ReadFile(yamaPath)
+	if err == nil && strings.TrimSpace(string(scope)) == "3" {
+		return yamaPath + " is 3, which forbids it to everybody until the next boot; boot with another value (kernel.yama.ptrace_scope=1 in /etc/sysctl.d)"
+	}
+	return "taking another process's descriptor needs CAP_SYS_PTRACE (run with sudo; in a container: --cap-add SYS_PTRACE), and a seccomp filter or a security module (SELinux, AppArmor) can forbid it too"
+}
+
+// YamaForbids tells whether the kernel forbids borrowing to everybody.
+func (r *RM) YamaForbids() bool {
+	scope, err := r.sys.ReadFile(yamaPath)
+	return err == nil && strings.TrimSpace(string(scope)) == "3"
+}
