@@ -34,7 +34,7 @@ type AccessRightsParams struct {
 // ChildHandleParams are those of CtrlChildHandle.
 type ChildHandleParams struct {
 	Parent uint32
-	Class  uint32
+	Class  uint32 // one of InternalClass*
 	Object uint32 // out: 0 where there is none
 }
 

@@ -27,7 +27,7 @@ type EnginesParams struct {
 // EngineRunlistsParams are those of CtrlEngineRunlists. Driver 550 has shorter
 // ones, without runlist ids.
 type EngineRunlistsParams struct {
-	Engines  [MaxEngines]uint32 // out: NV2080 engine types, 0 past the last
+	Engines  [MaxEngines]uint32 // in: NV2080 engine types, as CtrlEngines lists them; 0 past the last
 	PRIBases [MaxEngines]uint32 // out
 	Runlists [MaxEngines]uint32 // out: or NoRunlist, RunlistError
 }
