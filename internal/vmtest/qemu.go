@@ -21,6 +21,8 @@ func (k *Kernel) Boot(ctx context.Context, dir string, initramfs []byte, memoryM
 	}
 	console, result := filepath.Join(dir, "console.log"), filepath.Join(dir, "result.log")
 	name, args := "qemu-system-x86_64", []string{"-M", "q35", "-cpu", "max"}
+	// A PCI device at 01:00.0, for the stand-in to say that it is GPU 0.
+	args = append(args, "-device", "pcie-root-port,id=port1,bus=pcie.0,slot=1", "-device", "pci-testdev,bus=port1")
 	params := "console=ttyS0 loglevel=4 mitigations=off cryptomgr.notests 8250.nr_uarts=2 tsgtop_result=/dev/ttyS1"
 	serial := []string{"-serial", "file:" + console, "-serial", "file:" + result}
 	if k.Arch == "arm64" {

@@ -27,7 +27,10 @@ type Options struct {
 var GuestPackages = []string{"./internal/vmtest/inside"}
 
 // GuestModules are the modules that the guest's tests load, under /modules.
-var GuestModules = []Module{}
+var GuestModules = []Module{
+	{File: "nvidia", Source: "kmod/model", Object: "nvidia", BTFTool: "kmod/scripts/btf.sh"},
+	{File: "nvidia-nobtf", Source: "kmod/model", Object: "nvidia", NoBTF: true},
+}
 
 // Run boots one kernel, runs the tests inside and gives what came out.
 func Run(ctx context.Context, o Options) (*Report, error) {
