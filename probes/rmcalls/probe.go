@@ -1,0 +1,273 @@
+package rmcalls
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/btf"
+	"github.com/cilium/ebpf/link"
+	"github.com/cilium/ebpf/ringbuf"
+
+	"tsgtop/bpf"
+	"tsgtop/internal/rm"
+	"tsgtop/internal/sched"
+)
+
+// Auto climbs the ladder: the best rung that works here.
+const Auto Rung = "auto"
+
+// Options say how to observe. The zero value is right for a live machine.
+type Options struct {
+	Rung      Rung   // Auto or "": the best that works; otherwise only this one
+	RingBytes int    // size of the kernel's ring, a power of two, at least a page; 0: 4 MiB
+	Major     uint32 // major number of the driver's devices (RungTPBTF only); 0: 195
+	QueueLen  int    // batches of at most 1024 calls between ring and sink; 0: 64
+	// ToTime converts CLOCK_MONOTONIC in ns; nil: by the difference to the
+	// wall clock, read again each second.
+	ToTime func(monotonic uint64) sched.Time
+}
+
+// Probe is the set of attached programs. Its methods can be called from any
+// goroutine; Run by one at a time.
+type Probe struct {
+	opts     Options
+	rung     Rung
+	refusals []*Refusal
+	noClose  error // the rung's hook for the last close of a file could not be had
+	noExit   error // so for the end of processes
+
+	coll  *ebpf.Collection
+	links []link.Link
+	clock clock
+	ring  *ringbuf.Reader
+	own   *witness
+
+	queueLost atomic.Uint64
+	malformed atomic.Uint64
+
+	mu        sync.Mutex
+	looking   bool
+	closeOnce sync.Once
+	closeErr  error
+}
+
+// Open loads the programs and attaches them by the best rung that works. Where
+// none does, the error is an *Unavailable with the reason of each.
+func Open(o Options) (*Probe, error) {
+	if o.RingBytes == 0 {
+		o.RingBytes = 4 << 20
+	}
+	if o.Major == 0 {
+		o.Major = rm.Major
+	}
+	if o.QueueLen == 0 {
+		o.QueueLen = 64
+	}
+	rungs := Rungs()
+	if o.Rung != "" && o.Rung != Auto {
+		rungs = []Rung{o.Rung}
+	}
+	spec, err := bpf.LoadRMCalls()
+	if err != nil {
+		return nil, fmt.Errorf("reading the eBPF object: %w", err)
+	}
+	p := &Probe{opts: o}
+	p.clock.tie()
+	cache := btf.NewCache()
+	for _, r := range rungs {
+		refusal := r.foresee()
+		if refusal == nil {
+			err := p.climb(r, spec.Copy(), cache)
+			if err == nil {
+				return p, nil
+			}
+			refusal = r.refuse(err)
+		}
+		p.refusals = append(p.refusals, refusal)
+	}
+	return nil, &Unavailable{Refusals: p.refusals}
+}
+
+// Unavailable says why no rung can be used.
+type Unavailable struct {
+	Refusals []*Refusal
+}
+
+func (u *Unavailable) Error() string {
+	errs := make([]error, len(u.Refusals))
+	for i, r := range u.Refusals {
+		errs[i] = r
+	}
+	return fmt.Sprintf("observing RM calls by eBPF: no hook works here: %s", join(errs))
+}
+
+// Unwrap gives the refusals.
+func (u *Unavailable) Unwrap() []error {
+	errs := make([]error, len(u.Refusals))
+	for i, r := range u.Refusals {
+		errs[i] = r
+	}
+	return errs
+}
+
+// climb loads and attaches one rung.
+func (p *Probe) climb(r Rung, spec *ebpf.CollectionSpec, cache *btf.Cache) error {
+	needed, optional := r.programs()
+	if r == RungFentry || r == RungKprobe {
+		for _, name := range optional {
+			if !hasFunction("nvidia_close") {
+				p.noClose = errors.New("the nvidia module has no function nvidia_close")
+				optional = nil
+				_ = name
+				break
+			}
+		}
+	}
+	keep := append(append([]string{}, needed...), optional...)
+	keep = append(keep, exitProgram)
+	for name := range spec.Programs {
+		if !contains(keep, name) {
+			delete(spec.Programs, name)
+		}
+	}
+	if err := p.configure(spec); err != nil {
+		return err
+	}
+	coll, err := ebpf.NewCollectionWithOptions(spec, ebpf.CollectionOptions{Cache: cache})
+	if err != nil {
+		return fmt.Errorf("loading the programs: %w", err)
+	}
+	p.coll, p.rung = coll, r
+	if err := p.attachAll(needed, optional); err != nil {
+		p.release()
+		return err
+	}
+	return nil
+}
+
+func (p *Probe) configure(spec *ebpf.CollectionSpec) error {
+	spec.Maps["events"].MaxEntries = uint32(p.opts.RingBytes)
+	if err := spec.Variables["major"].Set(p.opts.Major); err != nil {
+		return fmt.Errorf("setting the major number: %w", err)
+	}
+	if err := spec.Variables["wake_bytes"].Set(uint64(p.opts.RingBytes) / 4); err != nil {
+		return fmt.Errorf("setting the wakeup threshold: %w", err)
+	}
+	return nil
+}
+
+func (p *Probe) attachAll(needed, optional []string) error {
+	var err error
+	if p.ring, err = ringbuf.NewReader(p.coll.Maps["events"]); err != nil {
+		return fmt.Errorf("opening the ring of calls: %w", err)
+	}
+	if p.own, err = newWitness(p.coll, p.toTime); err != nil {
+		return err
+	}
+	on := func(name string) error {
+		l, err := attach(name, p.coll.Programs[name])
+		if err != nil {
+			return fmt.Errorf("attaching %s: %w", name, err)
+		}
+		p.links = append(p.links, l)
+		return nil
+	}
+	if err := on(exitProgram); err != nil {
+		p.noExit = err
+	}
+	for _, name := range optional {
+		if err := on(name); err != nil {
+			p.noClose = err
+		}
+	}
+	for _, name := range needed {
+		if err := on(name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Rung is the rung in use.
+func (p *Probe) Rung() Rung { return p.rung }
+
+// Refusals are why each better rung is not in use, best first.
+func (p *Probe) Refusals() []*Refusal { return p.refusals }
+
+func (p *Probe) toTime(monotonic uint64) sched.Time {
+	if p.opts.ToTime != nil {
+		return p.opts.ToTime(monotonic)
+	}
+	return p.clock.toTime(monotonic)
+}
+
+// Look tells whether somebody looks at all calls: then those that do not shape
+// scheduling are streamed too, instead of counted.
+func (p *Probe) Look(on bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var v uint32
+	if on {
+		v = 1
+	}
+	if err := p.coll.Variables["look"].Set(v); err == nil {
+		p.looking = on
+	}
+}
+
+// Watch asks for the exit of a process that has made no RM call since Open:
+// one that was found by a scan.
+func (p *Probe) Watch(pid int) error {
+	if err := p.coll.Maps["pids"].Update(uint32(pid), uint8(1), ebpf.UpdateAny); err != nil {
+		return fmt.Errorf("watching for the exit of process %d: %w", pid, err)
+	}
+	return nil
+}
+
+// Close detaches the programs and frees everything. Run returns.
+func (p *Probe) Close() error {
+	p.closeOnce.Do(func() { p.closeErr = p.release() })
+	return p.closeErr
+}
+
+func (p *Probe) release() error {
+	var errs []error
+	// Beginnings first, so that as few calls as can be are cut in half.
+	for i := len(p.links) - 1; i >= 0; i-- {
+		errs = append(errs, p.links[i].Close())
+	}
+	p.links = nil
+	if p.ring != nil {
+		errs = append(errs, p.ring.Close())
+	}
+	if p.own != nil {
+		errs = append(errs, p.own.close())
+	}
+	if p.coll != nil {
+		p.coll.Close()
+	}
+	return errors.Join(errs...)
+}
+
+func contains(list []string, s string) bool {
+	for _, x := range list {
+		if x == s {
+			return true
+		}
+	}
+	return false
+}
+
+func join(errs []error) string {
+	s := ""
+	for i, e := range errs {
+		if i > 0 {
+			s += "; "
+		}
+		s += e.Error()
+	}
+	return s
+}

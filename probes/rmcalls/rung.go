@@ -1,0 +1,220 @@
+package rmcalls
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/btf"
+	"github.com/cilium/ebpf/link"
+	"golang.org/x/sys/unix"
+)
+
+// Rung is one way to hook into RM calls.
+type Rung string
+
+// The rungs of the ladder, best first.
+const (
+	RungFentry Rung = "fentry"
+	RungKprobe Rung = "kprobe"
+	RungTPBTF  Rung = "tp_btf"
+)
+
+// Rungs gives all rungs, best first.
+func Rungs() []Rung { return []Rung{RungFentry, RungKprobe, RungTPBTF} }
+
+// Title is what the rung hooks, in the words that a status shows.
+func (r Rung) Title() string {
+	switch r {
+	case RungFentry:
+		return "fentry/fexit nvidia_unlocked_ioctl"
+	case RungKprobe:
+		return "kprobe/kretprobe nvidia_unlocked_ioctl"
+	case RungTPBTF:
+		return "tp_btf sys_enter/sys_exit"
+	}
+	return string(r)
+}
+
+// Reason is why a rung cannot be used.
+type Reason string
+
+// The reasons.
+const (
+	NotRoot     Reason = "not root"
+	NoBTF       Reason = "the kernel has no BTF"
+	NoModule    Reason = "the nvidia module is not loaded"
+	NoModuleBTF Reason = "the nvidia module has no BTF"
+	NoFunction  Reason = "the nvidia module has no such function"
+	NoKprobes   Reason = "the kernel has no kprobes"
+	Lockdown    Reason = "kernel lockdown forbids it"
+	Forbidden   Reason = "the kernel forbids it"
+	OldKernel   Reason = "the kernel is too old"
+	OtherReason Reason = "the kernel refused it"
+)
+
+// Refusal says why a rung cannot be used.
+type Refusal struct {
+	Rung   Rung
+	Reason Reason
+	Err    error // as the kernel or the loader said it; nil where it was not asked
+}
+
+func (r *Refusal) Error() string {
+	if r.Err == nil {
+		return fmt.Sprintf("%s: %s", r.Rung, r.Reason)
+	}
+	return fmt.Sprintf("%s: %s: %v", r.Rung, r.Reason, r.Err)
+}
+
+func (r *Refusal) Unwrap() error { return r.Err }
+
+// Help says what would make the rung work.
+func (r *Refusal) Help() string {
+	switch r.Reason {
+	case NotRoot:
+		return "run it with sudo"
+	case NoBTF:
+		return "use a kernel built with CONFIG_DEBUG_INFO_BTF"
+	case NoModule:
+		return "load the NVIDIA driver first"
+	case NoModuleBTF:
+		return "build the nvidia module where pahole and the kernel's vmlinux are at hand"
+	case NoKprobes:
+		return "use a kernel built with CONFIG_KPROBES"
+	case Lockdown:
+		return "it is this machine's policy; the next rung does the same at a small cost to every system call"
+	case OldKernel:
+		return "use Linux 5.11 or newer"
+	}
+	return ""
+}
+
+// programs names a rung's programs in the object. Those that see ends come
+// first: attached before the beginnings, they do not miss the end of a call
+// whose beginning was seen.
+func (r Rung) programs() (needed, optional []string) {
+	switch r {
+	case RungFentry:
+		return []string{"fexit_ioctl", "fentry_ioctl"}, []string{"fentry_close"}
+	case RungKprobe:
+		return []string{"kretprobe_ioctl", "kprobe_ioctl"}, []string{"kprobe_close"}
+	}
+	return []string{"sys_exit", "sys_enter"}, nil
+}
+
+const exitProgram = "process_exit"
+
+// kretprobes that can be under way at once: a thread holds one for as long as
+// its call lasts. The kernel's default is twice the number of CPUs.
+const maxActive = 1024
+
+func attach(name string, p *ebpf.Program) (link.Link, error) {
+	switch name {
+	case "kprobe_ioctl":
+		return link.Kprobe("nvidia_unlocked_ioctl", p, nil)
+	case "kprobe_close":
+		return link.Kprobe("nvidia_close", p, nil)
+	case "kretprobe_ioctl":
+		l, err := link.Kretprobe("nvidia_unlocked_ioctl", p, &link.KprobeOptions{RetprobeMaxActive: maxActive})
+		if err != nil {
+			// Only tracefs takes a number; it may not be mounted.
+			l, err = link.Kretprobe("nvidia_unlocked_ioctl", p, nil)
+		}
+		return l, err
+	}
+	return link.AttachTracing(link.TracingOptions{Program: p})
+}
+
+// foresee tells why a rung cannot work without asking the kernel to load
+// anything, so that the reason is a plain one; nil: it may work.
+func (r Rung) foresee() *Refusal {
+	no := func(reason Reason) *Refusal { return &Refusal{Rung: r, Reason: reason} }
+	if _, err := btf.LoadKernelSpec(); err != nil {
+		return &Refusal{Rung: r, Reason: NoBTF, Err: err}
+	}
+	if r == RungTPBTF {
+		return nil
+	}
+	if !exists("/sys/module/nvidia") {
+		return no(NoModule)
+	}
+	if r == RungFentry && !exists("/sys/kernel/btf/nvidia") {
+		return no(NoModuleBTF)
+	}
+	if r == RungKprobe && !exists("/sys/bus/event_source/devices/kprobe") &&
+		!exists("/sys/kernel/tracing/kprobe_events") && !exists("/sys/kernel/debug/tracing/kprobe_events") {
+		return no(NoKprobes)
+	}
+	return nil
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
+
+// refuse finds the reason in an error of the loader or the kernel.
+func (r Rung) refuse(err error) *Refusal {
+	reason := OtherReason
+	switch {
+	case errors.Is(err, unix.EPERM) || errors.Is(err, unix.EACCES):
+		switch {
+		case os.Geteuid() != 0:
+			reason = NotRoot
+		case lockedDown():
+			reason = Lockdown
+		default:
+			reason = Forbidden
+		}
+	case errors.Is(err, ebpf.ErrNotSupported):
+		reason = OldKernel
+	case errors.Is(err, os.ErrNotExist) || errors.Is(err, btf.ErrNotFound):
+		reason = NoFunction
+	}
+	return &Refusal{Rung: r, Reason: reason, Err: brief(err)}
+}
+
+// lockedDown tells whether kernel lockdown is in force.
+func lockedDown() bool {
+	b, err := os.ReadFile("/sys/kernel/security/lockdown")
+	return err == nil && !strings.Contains(string(b), "[none]")
+}
+
+// brief cuts a verifier's log off an error, which is no text for a status
+// line; the error keeps its chain.
+func brief(err error) error {
+	var v *ebpf.VerifierError
+	if !errors.As(err, &v) {
+		return err
+	}
+	line, _, _ := strings.Cut(v.Error(), "\n")
+	return &briefError{line, err}
+}
+
+type briefError struct {
+	text string
+	err  error
+}
+
+func (e *briefError) Error() string { return e.text }
+func (e *briefError) Unwrap() error { return e.err }
+
+// hasFunction tells whether the nvidia module has a function, by the kernel's
+// symbol table.
+func hasFunction(name string) bool {
+	f, err := os.Open("/proc/kallsyms")
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	for s := bufio.NewScanner(f); s.Scan(); {
+		if w := strings.Fields(s.Text()); len(w) == 4 && w[2] == name && w[3] == "[nvidia]" {
+			return true
+		}
+	}
+	return false
+}

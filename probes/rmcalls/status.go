@@ -1,0 +1,125 @@
+package rmcalls
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/cilium/ebpf"
+
+	"tsgtop/bpf"
+	"tsgtop/internal/sched"
+)
+
+// Status says how well the probe works, by which rung, and why not by a better
+// one.
+func (p *Probe) Status() sched.ProbeStatus {
+	s := sched.ProbeStatus{
+		Time: sched.Now(), Probe: "rm", GPU: sched.Unknown, State: sched.ProbeOK,
+		Rung: p.rung.Title(), What: "RM calls of all processes",
+	}
+	var why, help []string
+	for _, r := range p.refusals {
+		why = append(why, r.Error())
+		if h := r.Help(); h != "" {
+			help = append(help, h)
+		}
+	}
+	if p.noClose != nil {
+		why = append(why, "the last close of a file is not seen: "+p.noClose.Error())
+	}
+	loss, err := p.Losses()
+	if err != nil {
+		why = append(why, err.Error())
+		s.State = sched.ProbeLimited
+	} else if text := lossText(loss); text != "" {
+		why = append(why, text)
+		s.State = sched.ProbeLimited
+	}
+	s.Why, s.Help = strings.Join(why, "; "), strings.Join(help, "; ")
+	return s
+}
+
+// ExitStatus says whether ends of processes are seen.
+func (p *Probe) ExitStatus() sched.ProbeStatus {
+	s := sched.ProbeStatus{
+		Time: sched.Now(), Probe: "exit", GPU: sched.Unknown, State: sched.ProbeOK,
+		Rung: "tp_btf sched_process_exit", What: "ends of processes that made RM calls",
+	}
+	if p.noExit != nil {
+		s.State, s.Why = sched.ProbeMissing, p.noExit.Error()
+	}
+	return s
+}
+
+// Missing is the status where Open gave err.
+func Missing(err error) sched.ProbeStatus {
+	s := sched.ProbeStatus{
+		Time: sched.Now(), Probe: "rm", GPU: sched.Unknown, State: sched.ProbeMissing,
+		What: "RM calls of all processes", Why: err.Error(),
+	}
+	var u *Unavailable
+	if errors.As(err, &u) {
+		var help []string
+		for _, r := range u.Refusals {
+			if h := r.Help(); h != "" {
+				help = append(help, h)
+			}
+		}
+		s.Help = strings.Join(help, "; ")
+	}
+	return s
+}
+
+// Losses reads the counters of what went missing since Open. Loss holds sums
+// over places; Unmatched is a lower bound, because a program that the kernel
+// skipped may or may not also show as an end without a beginning.
+func (p *Probe) Losses() (sched.Loss, error) {
+	var perCPU []bpf.RMCallsRmLosses
+	if err := p.coll.Maps["losses"].Lookup(uint32(0), &perCPU); err != nil {
+		return sched.Loss{}, fmt.Errorf("reading the loss counters: %w", err)
+	}
+	l := sched.Loss{Time: sched.Now(), Queue: p.queueLost.Load(), Malformed: p.malformed.Load()}
+	for _, c := range perCPU {
+		l.Ring += c.Ring + c.OwnRing
+		l.Faults += c.ArgFaults + c.ParamsFaults
+		l.Compat += c.Compat
+		l.Unmatched += c.Unmatched + c.Unstored + c.Uncounted
+	}
+	l.Unmatched = max(l.Unmatched, p.skipped())
+	return l, nil
+}
+
+// skipped is how often the kernel left out one of the programs because
+// another task's run of it was under way on the same CPU.
+func (p *Probe) skipped() uint64 {
+	var n uint64
+	for _, prog := range p.coll.Programs {
+		n += misses(prog)
+	}
+	return n
+}
+
+func misses(prog *ebpf.Program) uint64 {
+	s, err := prog.Stats()
+	if err != nil {
+		return 0 // before 5.12 the kernel does not tell
+	}
+	return s.RecursionMisses
+}
+
+func lossText(l sched.Loss) string {
+	var parts []string
+	add := func(n uint64, what string) {
+		if n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", n, what))
+		}
+	}
+	add(l.Ring, "calls lost: the ring was full")
+	add(l.Queue, "calls lost: the queue was full")
+	add(l.Faults, "reads of a caller's memory faulted")
+	add(l.Compat, "calls through the 32-bit entry, only counted")
+	add(l.Unmatched, "calls of which only one end was seen")
+	add(l.Malformed, "records could not be decoded")
+	return strings.Join(parts, ", ")
+}
