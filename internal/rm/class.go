@@ -1,5 +1,7 @@
 package rm
 
+import "slices"
+
 // Object classes that tsgtop allocates, looks for or shows by name.
 const (
 	ClassRoot             = 0x0 // a client, as kernel code allocates it
@@ -40,10 +42,5 @@ var ChannelClasses = []uint32{
 
 // IsChannelClass tells whether objects of the class are GPFIFO channels.
 func IsChannelClass(class uint32) bool {
-	for _, c := range ChannelClasses {
-		if c == class {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(ChannelClasses, class)
 }

@@ -2,7 +2,9 @@ package rm
 
 // Shape is an RM call that shapes scheduling, and the slice of its parameters
 // that tells how: Length bytes from byte Offset. Length is 0 where the call
-// itself says all that is shown of it. The eBPF programs have the same table,
+// itself says all that is shown of it. A caller that gives a shorter size for
+// its parameters has not given the slice: what is in memory there is not his
+// answer (a client may be allocated with nothing but a handle). The eBPF programs have the same table,
 // through the header that genheader writes.
 type Shape struct {
 	Number uint32 // command or class
