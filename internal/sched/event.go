@@ -215,6 +215,10 @@ type Inventory struct {
 	Clients  []FoundClient  `json:"clients,omitempty"`
 	TSGs     []FoundTSG     `json:"tsgs,omitempty"`
 	Channels []FoundChannel `json:"channels,omitempty"`
+	// Gone are clients that were looked for and do not exist (any more). Of each
+	// client in Clients all TSGs and channels are here, unless Partial.
+	Gone    []Handle `json:"gone,omitempty"`
+	Partial bool     `json:"partial,omitempty"` // objects of a client were left out: too many, or it changed too fast
 	// What is there but could not be attributed (kernel clients, refused processes).
 	UnattributedClients  int    `json:"unattributed_clients,omitempty"`
 	UnattributedChannels int    `json:"unattributed_channels,omitempty"`
