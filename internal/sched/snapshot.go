@@ -31,6 +31,7 @@ type Snapshot struct {
 	Lanes        []Lane    // as asked for in SnapshotOptions
 	Detail       *Detail   // as asked for
 	CallRate     float64   // RM calls a second, over 1 s, counted ones included
+	Cut          uint64    // what was not kept because a limit of the state was reached
 }
 
 // Unattributed counts what is there but has no known owner.
@@ -112,6 +113,7 @@ type Score struct {
 	Share     *float64 // of competed time
 	Turns     uint64
 	TurnsPerS *float64
+	WhyNull   string // why what is null in this window is null
 }
 
 // Stats summarises one quantity. Percentiles are within 1% of the true ones.
