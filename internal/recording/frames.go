@@ -1,12 +1,10 @@
 package recording
 
 import (
+	"bufio"
 	"bytes"
 	"errors"
-	"fmt"
 	"io"
-
-	"bufio"
 
 	"github.com/klauspost/compress/zstd"
 
@@ -20,23 +18,23 @@ const (
 	endText   = 64 << 20
 )
 
-// frameSpanOf is where in the file a zstd frame lies.
-type frameSpanOf struct{ from, to int64 }
+// frameRange is where in the file a zstd frame lies, in bytes from its beginning.
+type frameRange struct{ from, to int64 }
 
 // lastFrames walks from frame to frame by their headers, without
 // decompressing, and gives the last whole ones, in their order.
-func lastFrames(r io.ReaderAt, size int64) []frameSpanOf {
-	var ring [endFrames]frameSpanOf
+func lastFrames(r io.ReaderAt, size int64) []frameRange {
+	var ring [endFrames]frameRange
 	n, blocks := 0, 0
 	for at := int64(0); at < size; n++ {
 		end, err := frameEnd(r, at, size, &blocks)
 		if err != nil {
 			break
 		}
-		ring[n%endFrames] = frameSpanOf{at, end}
+		ring[n%endFrames] = frameRange{at, end}
 		at = end
 	}
-	out := make([]frameSpanOf, 0, endFrames)
+	out := make([]frameRange, 0, endFrames)
 	for i := max(0, n-endFrames); i < n; i++ {
 		out = append(out, ring[i%endFrames])
 	}
@@ -130,6 +128,3 @@ func newestIn(frame io.Reader) sched.Time {
 	}
 	return newest
 }
-
-// String says where the frame lies, for tests' messages.
-func (f frameSpanOf) String() string { return fmt.Sprintf("[%d,%d)", f.from, f.to) }

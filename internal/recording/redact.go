@@ -21,9 +21,12 @@ type scrubber struct {
 	hosts int
 }
 
-func newScrubber(h Header) *scrubber {
+func newScrubber(h Header, users []string) *scrubber {
 	s := &scrubber{alias: make(map[string]string)}
 	s.host(h.Host)
+	for _, u := range users {
+		s.user(u)
+	}
 	return s
 }
 

@@ -19,6 +19,8 @@ type RingOptions struct {
 	MaxBytes int           // of compressed frames; 0: 64 MiB. Older ones are dropped, and the header says so
 	Scrub    bool          // as in WriterOptions
 	NoArgs   bool
+
+	ScrubNames []string
 }
 
 // Ring keeps the last while of a source's events in memory, compressed, to be
@@ -62,7 +64,7 @@ func NewRing(h Header, opts RingOptions) (*Ring, error) {
 	if err != nil {
 		return nil, fmt.Errorf("starting the zstd decoder: %w", err)
 	}
-	return &Ring{opts: opts, enc: enc, dec: dec, keep: newKeeper(), lines: newLineMaker(h, WriterOptions{Scrub: opts.Scrub, NoArgs: opts.NoArgs})}, nil
+	return &Ring{opts: opts, enc: enc, dec: dec, keep: newKeeper(), lines: newLineMaker(h, WriterOptions{Scrub: opts.Scrub, ScrubNames: opts.ScrubNames, NoArgs: opts.NoArgs})}, nil
 }
 
 // Write takes events in. An error is final.

@@ -14,8 +14,11 @@ import (
 
 // WriterOptions say what a recording holds and how large it may become.
 type WriterOptions struct {
-	Scrub  bool // names of users and hosts, and arguments, are taken out
-	NoArgs bool // arguments of processes are taken out
+	Scrub bool // names of users and hosts, and arguments, are taken out
+	// ScrubNames: users' names that are known beforehand. Others are taken out
+	// from the event on that gives them as such.
+	ScrubNames []string
+	NoArgs     bool // arguments of processes are taken out
 	// MaxBytes: from this size on, the recording goes on in a new file, and
 	// the old one becomes FILE.1, the one before FILE.2, and so on. 0: never.
 	// Only for Create.
@@ -336,7 +339,7 @@ func newLineMaker(h Header, opts WriterOptions) lineMaker {
 	h.Tool, h.Host, h.Label, h.Notes = safeString(h.Tool), safeString(h.Host), safeString(h.Label), mapStrings(h.Notes, safeString)
 	m := lineMaker{header: h, noArgs: opts.NoArgs, enc: newEncoder()}
 	if opts.Scrub {
-		m.scrub = newScrubber(h)
+		m.scrub = newScrubber(h, opts.ScrubNames)
 	}
 	return m
 }
