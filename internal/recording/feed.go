@@ -20,9 +20,10 @@ type feed struct {
 	batch    []sched.Event
 	next     sched.Event // read, not given yet
 	fed      sched.Time  // newest instant that was given
-	over     bool        // nothing more to read
-	err      error       // why, where it is not the regular end
-	forward  bool        // as fast as possible, up to target
+	begun    bool
+	over     bool  // nothing more to read
+	err      error // why, where it is not the regular end
+	forward  bool  // as fast as possible, up to target
 	target   sched.Time
 	commands map[string]bool
 	source   sched.SourceInfo // latest
@@ -67,6 +68,10 @@ func (f *feed) run(ctx context.Context) (again bool, err error) {
 // read takes the next event from the recording.
 func (f *feed) read() {
 	e, err := f.reader.Next()
+	if _, own := e.(sched.SourceInfo); !own && !f.begun {
+		f.give(f.p.sourceInfo())
+	}
+	f.begun = true
 	switch {
 	case err == nil:
 		if s, ok := e.(sched.SourceInfo); ok {

@@ -13,7 +13,8 @@ import (
 // Create begins a recording in a new file, which only its owner can read. It
 // never writes to what exists already, also not through a symbolic link: a
 // program that runs as root must not be led to somebody else's file.
-func Create(path string, h Header, opts WriterOptions) (*Writer, error) {
+func Create(path string, opts WriterOptions) (*Writer, error) {
+	h := Header{Tool: opts.ToolVersion}
 	out := &file{path: path, keep: opts.MaxFiles}
 	if out.keep <= 0 {
 		out.keep = 8

@@ -218,8 +218,21 @@ func (o *keptObject) count() int {
 // found takes a scan into account: a whole one replaces the one before, one
 // of some keys is put over it.
 func (k *keeper) found(v sched.Inventory) {
+	for _, h := range v.Gone {
+		k.dropClient(h)
+	}
+	v.Gone = nil
 	v.Clients, v.TSGs, v.Channels = slices.Clone(v.Clients), slices.Clone(v.TSGs), slices.Clone(v.Channels)
 	if old := k.inventory; old != nil && !v.Complete {
+		partial := v.Partial
+		v.Partial = partial || old.Partial
+		// Of a client that this scan looked at, it has everything, unless it is partial.
+		looked := make(map[sched.Handle]bool)
+		for _, c := range v.Clients {
+			looked[c.Client] = !partial
+		}
+		old.TSGs = slices.DeleteFunc(old.TSGs, func(t sched.FoundTSG) bool { return looked[t.Client] })
+		old.Channels = slices.DeleteFunc(old.Channels, func(c sched.FoundChannel) bool { return looked[c.Client] })
 		for _, c := range old.Clients {
 			if !slices.ContainsFunc(v.Clients, func(n sched.FoundClient) bool { return n.Client == c.Client }) {
 				v.Clients = append(v.Clients, c)

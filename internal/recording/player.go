@@ -17,17 +17,14 @@ import (
 // PlayerOptions say how a recording is played.
 type PlayerOptions struct {
 	Label string   // what the source calls itself; empty: RECORDING
-	Notes []string // sentences to show with the source
-	// Speed is how much faster than the recording's clock; 0: as fast as the
-	// sink takes the events.
-	Speed  float64
-	Start  sched.Time // seek here first; 0: the beginning
-	Paused bool
-	Loop   bool // begin again at the end
-	Hold   bool // at the end wait, so that one can still seek
-	// OnReset is called, by the goroutine that runs, before the events come
-	// again from the beginning: whoever folds them begins anew.
-	OnReset func()
+	Notes []string // sentences to show with the source, before the recording's own
+	// Speed is how much faster than the recording's clock; 0: 1.
+	Speed            float64
+	AsFastAsPossible bool          // as the sink takes the events, whatever Speed is
+	Start            time.Duration // after the recording's first instant: seek here first
+	Paused           bool
+	Loop             bool // begin again at the end
+	Hold             bool // at the end wait, so that one can still seek
 }
 
 // Player plays a recording as a source of events, at their own times. It
@@ -41,6 +38,7 @@ type Player struct {
 	header      Header
 	first, last sched.Time
 	wake        chan struct{}
+	reset       func()
 
 	mu     sync.Mutex
 	clock  clock
@@ -66,7 +64,7 @@ func OpenPlayer(path string, opts PlayerOptions) (*Player, error) {
 		f.Close()
 		return nil, fmt.Errorf("opening the recording %s: %w", path, err)
 	}
-	p, err := NewPlayer(f, st.Size(), path, opts)
+	p, err := newPlayer(f, st.Size(), path, opts)
 	if err != nil {
 		f.Close()
 		return nil, err
@@ -75,8 +73,23 @@ func OpenPlayer(path string, opts PlayerOptions) (*Player, error) {
 	return p, nil
 }
 
-// NewPlayer makes a player of a recording of size bytes; name is for errors.
-func NewPlayer(src io.ReaderAt, size int64, name string, opts PlayerOptions) (*Player, error) {
+// NewPlayer makes a player of a recording that can be read from any place: r
+// must be an io.ReaderAt and an io.Seeker, as files and bytes.Reader are. name
+// is for errors. r stays open until the player is no longer used.
+func NewPlayer(r io.Reader, name string, opts PlayerOptions) (*Player, error) {
+	src, at := r.(io.ReaderAt)
+	seeker, seeks := r.(io.Seeker)
+	if !at || !seeks {
+		return nil, fmt.Errorf("playing the recording %s: it is a stream, and playing reads more than once; put it into a file first", name)
+	}
+	size, err := seeker.Seek(0, io.SeekEnd)
+	if err != nil {
+		return nil, fmt.Errorf("playing the recording %s: it cannot be read more than once; put it into a file first: %w", name, err)
+	}
+	return newPlayer(src, size, name, opts)
+}
+
+func newPlayer(src io.ReaderAt, size int64, name string, opts PlayerOptions) (*Player, error) {
 	p := &Player{opts: opts, name: name, src: src, size: size, wake: make(chan struct{}, 1)}
 	r, err := p.open()
 	if err != nil {
@@ -96,9 +109,16 @@ func NewPlayer(src io.ReaderAt, size int64, name string, opts PlayerOptions) (*P
 	if p.opts.Label == "" {
 		p.opts.Label = "RECORDING"
 	}
-	p.clock = clock{at: p.first, speed: cleanSpeed(opts.Speed), paused: opts.Paused, wall: time.Now()}
-	if opts.Start != 0 {
-		p.seek = &opts.Start
+	speed := cleanSpeed(opts.Speed)
+	switch {
+	case opts.AsFastAsPossible:
+		speed = 0
+	case speed == 0:
+		speed = 1
+	}
+	p.clock = clock{at: p.first, speed: speed, paused: opts.Paused, wall: time.Now()}
+	if opts.Start > 0 {
+		p.Seek(p.first.Add(opts.Start))
 	}
 	return p, nil
 }
@@ -113,6 +133,35 @@ func (p *Player) Close() error {
 		return nil
 	}
 	return p.close.Close()
+}
+
+// OnReset sets what is called, by the goroutine that runs, before the events
+// come again from the beginning: whoever folds them begins anew. Call it
+// before Run.
+func (p *Player) OnReset(f func()) { p.reset = f }
+
+// ReadUntil gives the events up to and including an instant (0: the end) to
+// sink, as fast as it takes them, without the player's clock: see ReadAll.
+func (p *Player) ReadUntil(ctx context.Context, until sched.Time, sink func([]sched.Event)) error {
+	r, err := p.open()
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	own := false
+	return ReadAll(ctx, r, until, func(events []sched.Event) {
+		for i, e := range events {
+			s, ok := e.(sched.SourceInfo)
+			if ok {
+				events[i] = p.relabel(s)
+			}
+			if !own && !ok {
+				sink([]sched.Event{p.sourceInfo()})
+			}
+			own = true
+		}
+		sink(events)
+	})
 }
 
 // Header is the recording's.
@@ -186,8 +235,8 @@ func (p *Player) Run(ctx context.Context, sink func([]sched.Event)) error {
 		if !again {
 			return err
 		}
-		if p.opts.OnReset != nil {
-			p.opts.OnReset()
+		if p.reset != nil {
+			p.reset()
 		}
 	}
 }
@@ -204,11 +253,10 @@ func (p *Player) pass(ctx context.Context, sink func([]sched.Event)) (again bool
 	p.ending = false
 	p.mu.Unlock()
 	f := &feed{p: p, reader: r, sink: sink, commands: make(map[string]bool)}
-	f.give(p.sourceInfo())
 	return f.run(ctx)
 }
 
-// sourceInfo is the first event: who plays, and what of.
+// sourceInfo is the first event of a recording that does not begin with one.
 func (p *Player) sourceInfo() sched.SourceInfo {
 	return p.relabel(sched.SourceInfo{Time: p.first, Label: p.header.Label, Host: p.header.Host, Tool: p.header.Tool,
 		Notes: p.header.Notes, Started: p.header.Started})

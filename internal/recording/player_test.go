@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -58,11 +59,11 @@ func (s *screen) seen() ([]sched.Event, sched.SourceInfo, int) {
 func player(t *testing.T, s *screen, opts PlayerOptions, events ...sched.Event) *Player {
 	t.Helper()
 	data := record(t, WriterOptions{}, events...)
-	opts.OnReset = s.reset
-	p, err := NewPlayer(bytes.NewReader(data), int64(len(data)), "x.tsg.zst", opts)
+	p, err := NewPlayer(bytes.NewReader(data), "x.tsg.zst", opts)
 	if err != nil {
 		t.Fatal(err)
 	}
+	p.OnReset(s.reset)
 	return p
 }
 
@@ -78,7 +79,7 @@ func exits(n int) []sched.Event {
 func TestPlayerAsFastAsPossible(t *testing.T) {
 	var s screen
 	want := someSeconds(400)
-	p := player(t, &s, PlayerOptions{Notes: []string{"built in"}}, append([]sched.Event{
+	p := player(t, &s, PlayerOptions{AsFastAsPossible: true, Notes: []string{"built in"}}, append([]sched.Event{
 		sched.SourceInfo{Time: 1e9, Label: "LIVE", Host: "node", Notes: []string{"n"}}}, want...)...)
 	if err := p.Run(context.Background(), s.sink); err != nil {
 		t.Fatal(err)
@@ -149,7 +150,7 @@ func TestPlayerKeepsTheClock(t *testing.T) {
 func TestPlayerSeeks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var s screen
-		p := player(t, &s, PlayerOptions{Paused: true, Hold: true, Start: 4.5e9}, exits(20)...)
+		p := player(t, &s, PlayerOptions{Paused: true, Hold: true, Start: 3500 * time.Millisecond}, exits(20)...)
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		go p.Run(ctx, s.sink)
@@ -246,7 +247,7 @@ func TestPlayerBeginsWhereTheRecordingDoes(t *testing.T) {
 			t.Fatal(err)
 		}
 		var s screen
-		p, err := NewPlayer(bytes.NewReader(b.Bytes()), int64(b.Len()), "x", PlayerOptions{Speed: 1, Hold: true})
+		p, err := NewPlayer(bytes.NewReader(b.Bytes()), "x", PlayerOptions{Speed: 1, Hold: true})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -269,7 +270,7 @@ func TestPlayerOfADamagedFile(t *testing.T) {
 	for _, hold := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
 			var s screen
-			p, err := NewPlayer(bytes.NewReader(data), int64(len(data)), "x.tsg.zst", PlayerOptions{Hold: hold})
+			p, err := NewPlayer(bytes.NewReader(data), "x.tsg.zst", PlayerOptions{Hold: hold, AsFastAsPossible: true})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -308,7 +309,7 @@ func TestOpenPlayer(t *testing.T) {
 	if err := os.WriteFile(path, record(t, WriterOptions{}, exits(3)...), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	p, err := OpenPlayer(path, PlayerOptions{})
+	p, err := OpenPlayer(path, PlayerOptions{AsFastAsPossible: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -318,4 +319,38 @@ func TestOpenPlayer(t *testing.T) {
 	}
 	got, _, _ := s.seen()
 	mustEqual(t, got, exits(3))
+}
+
+func TestPlayerOfAStream(t *testing.T) {
+	if _, err := NewPlayer(io.MultiReader(), "/dev/stdin", PlayerOptions{}); err == nil || !strings.Contains(err.Error(), "/dev/stdin") {
+		t.Errorf("got %v", err)
+	}
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	defer w.Close()
+	if _, err := NewPlayer(r, "/dev/stdin", PlayerOptions{}); err == nil || !strings.Contains(err.Error(), "file") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestReadUntil(t *testing.T) {
+	var s screen
+	p := player(t, &s, PlayerOptions{Label: "DEMO"}, exits(20)...)
+	for _, c := range []struct {
+		until sched.Time
+		want  int
+	}{{0, 20}, {5.5e9, 5}, {1, 0}} {
+		s.reset()
+		if err := p.ReadUntil(context.Background(), c.until, s.sink); err != nil {
+			t.Fatal(err)
+		}
+		got, source, _ := s.seen()
+		mustEqual(t, got, exits(20)[:c.want])
+		if c.want > 0 && source.Label != "DEMO" {
+			t.Errorf("source %+v", source)
+		}
+	}
 }

@@ -296,7 +296,7 @@ func FuzzReader(f *testing.F) {
 		if n < len(got) {
 			t.Fatalf("%d events came back as %d", len(got), n)
 		}
-		if _, err := NewPlayer(bytes.NewReader(data), int64(len(data)), "x", PlayerOptions{}); err != nil && !errors.As(err, &where) {
+		if _, err := NewPlayer(bytes.NewReader(data), "x", PlayerOptions{}); err != nil && !errors.As(err, &where) {
 			t.Fatal(err)
 		}
 	})

@@ -18,7 +18,7 @@ type RingOptions struct {
 	Span     time.Duration // how far back; 0: 60 s
 	MaxBytes int           // of compressed frames; 0: 64 MiB. Older ones are dropped, and the header says so
 	Scrub    bool          // as in WriterOptions
-	NoArgs   bool
+	Args     bool
 
 	ScrubNames []string
 }
@@ -64,7 +64,7 @@ func NewRing(h Header, opts RingOptions) (*Ring, error) {
 	if err != nil {
 		return nil, fmt.Errorf("starting the zstd decoder: %w", err)
 	}
-	return &Ring{opts: opts, enc: enc, dec: dec, keep: newKeeper(), lines: newLineMaker(h, WriterOptions{Scrub: opts.Scrub, ScrubNames: opts.ScrubNames, NoArgs: opts.NoArgs})}, nil
+	return &Ring{opts: opts, enc: enc, dec: dec, keep: newKeeper(), lines: newLineMaker(h, WriterOptions{Scrub: opts.Scrub, ScrubNames: opts.ScrubNames, Args: opts.Args})}, nil
 }
 
 // Write takes events in. An error is final.

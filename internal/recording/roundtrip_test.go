@@ -149,10 +149,10 @@ func TestWhatIsWrittenIsRead(t *testing.T) {
 		for range 200 {
 			want = append(want, randomEvent(r))
 		}
-		first := record(t, WriterOptions{}, want...)
+		first := record(t, WriterOptions{Args: true}, want...)
 		got := mustRead(t, first)
 		mustEqual(t, got, want)
-		again := mustRead(t, record(t, WriterOptions{}, got...))
+		again := mustRead(t, record(t, WriterOptions{Args: true}, got...))
 		mustEqual(t, again, want)
 	}
 }
@@ -165,7 +165,7 @@ func TestEveryTypeHasAKind(t *testing.T) {
 			t.Errorf("%T has kind %q", e, k)
 		}
 		seen[k] = true
-		mustEqual(t, mustRead(t, record(t, WriterOptions{}, e)), []sched.Event{e})
+		mustEqual(t, mustRead(t, record(t, WriterOptions{Args: true}, e)), []sched.Event{e})
 	}
 }
 
@@ -174,7 +174,7 @@ type notOurs struct{}
 func (notOurs) When() sched.Time { return 0 }
 
 func TestForeignTypeIsAnErrorThatStays(t *testing.T) {
-	w, err := NewWriter(io.Discard, Header{}, WriterOptions{})
+	w, err := NewWriter(io.Discard, Header{}, WriterOptions{Args: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -201,7 +201,7 @@ func TestTraceExtremes(t *testing.T) {
 		sched.TraceBatch{Time: 1 << 60, Records: []sched.TraceRecord{{Time: 1 << 60, Tag: 6}, {Time: 1 << 60, Tag: 7}}},
 		sched.TraceBatch{Time: 9, Records: long},
 	}
-	mustEqual(t, mustRead(t, record(t, WriterOptions{}, want...)), want)
+	mustEqual(t, mustRead(t, record(t, WriterOptions{Args: true}, want...)), want)
 }
 
 func TestLongBatchesAreSplit(t *testing.T) {
@@ -217,7 +217,7 @@ func TestLongBatchesAreSplit(t *testing.T) {
 	var calls []sched.Call
 	n := 0
 	var last sched.Time
-	for _, e := range mustRead(t, record(t, WriterOptions{}, b, c)) {
+	for _, e := range mustRead(t, record(t, WriterOptions{Args: true}, b, c)) {
 		n++
 		switch v := e.(type) {
 		case sched.TraceBatch:
@@ -234,7 +234,7 @@ func TestLongBatchesAreSplit(t *testing.T) {
 
 func TestTooLargeIsSaid(t *testing.T) {
 	big := sched.Inventory{End: 7, TSGs: make([]sched.FoundTSG, maxElements+1)}
-	got := mustRead(t, record(t, WriterOptions{}, big, sched.Loss{Time: 8}))
+	got := mustRead(t, record(t, WriterOptions{Args: true}, big, sched.Loss{Time: 8}))
 	if len(got) != 2 {
 		t.Fatalf("%d events", len(got))
 	}
@@ -255,7 +255,7 @@ func TestTextIsSafeInTheFile(t *testing.T) {
 		sched.Process{Comm: strings.Repeat("x", 3*maxString)},
 	}
 	kept := fmt.Sprintf("%+v", events)
-	got := mustRead(t, record(t, WriterOptions{}, events...))
+	got := mustRead(t, record(t, WriterOptions{Args: true}, events...))
 	if fmt.Sprintf("%+v", events) != kept {
 		t.Error("the writer changed the events that it was given")
 	}
@@ -269,7 +269,7 @@ func TestTextIsSafeInTheFile(t *testing.T) {
 	if n := len(got[5].(sched.Process).Comm); n != maxString {
 		t.Errorf("a long string is %d bytes", n)
 	}
-	mustEqual(t, mustRead(t, record(t, WriterOptions{}, got...)), got)
+	mustEqual(t, mustRead(t, record(t, WriterOptions{Args: true}, got...)), got)
 }
 
 // safeText fails on text that a terminal could act on.

@@ -18,12 +18,14 @@ type WriterOptions struct {
 	// ScrubNames: users' names that are known beforehand. Others are taken out
 	// from the event on that gives them as such.
 	ScrubNames []string
-	NoArgs     bool // arguments of processes are taken out
+	Args       bool // arguments of processes are left in; they hold secrets. Not with Scrub
 	// MaxBytes: from this size on, the recording goes on in a new file, and
 	// the old one becomes FILE.1, the one before FILE.2, and so on. 0: never.
 	// Only for Create.
 	MaxBytes int64
 	MaxFiles int // with MaxBytes: files that are kept, the current one included; 0: 8
+	// ToolVersion is the version that Create's header names.
+	ToolVersion string
 	// Wait: Write waits where the disk is slower than the events, as when a
 	// recording is made from another. Otherwise events are dropped, counted,
 	// and the count is written to the recording.
@@ -327,7 +329,7 @@ func (w *Writer) Close() error {
 type lineMaker struct {
 	header Header
 	scrub  *scrubber
-	noArgs bool
+	args   bool
 	enc    *encoder
 }
 
@@ -337,7 +339,7 @@ func newLineMaker(h Header, opts WriterOptions) lineMaker {
 		h.Started = sched.Now()
 	}
 	h.Tool, h.Host, h.Label, h.Notes = safeString(h.Tool), safeString(h.Host), safeString(h.Label), mapStrings(h.Notes, safeString)
-	m := lineMaker{header: h, noArgs: opts.NoArgs, enc: newEncoder()}
+	m := lineMaker{header: h, args: opts.Args, enc: newEncoder()}
 	if opts.Scrub {
 		m.scrub = newScrubber(h, opts.ScrubNames)
 	}
@@ -347,7 +349,7 @@ func newLineMaker(h Header, opts WriterOptions) lineMaker {
 // prepare is the event as it is recorded.
 func (m *lineMaker) prepare(e sched.Event) sched.Event {
 	e = safeEvent(e)
-	if m.noArgs {
+	if !m.args {
 		e = withoutArgs(e)
 	}
 	if m.scrub != nil {

@@ -25,7 +25,7 @@ func TestCreateReplacesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, path := range []string{victim, link, dangling, filepath.Join(dir, "no", "folder")} {
-		if w, err := Create(path, Header{}, WriterOptions{}); err == nil {
+		if w, err := Create(path, WriterOptions{}); err == nil {
 			w.Close()
 			t.Errorf("%s was written to", path)
 		} else if !strings.Contains(err.Error(), path) {
@@ -42,7 +42,7 @@ func TestCreateReplacesNothing(t *testing.T) {
 
 func TestCreateMode(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a")
-	w, err := Create(path, Header{}, WriterOptions{})
+	w, err := Create(path, WriterOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -109,7 +109,7 @@ func (d *slowDisk) Write(p []byte) (int, error) {
 
 func TestSlowDiskIsCounted(t *testing.T) {
 	d := &slowDisk{let: make(chan struct{})}
-	w, err := NewWriter(d, Header{}, WriterOptions{})
+	w, err := NewWriter(d, Header{}, WriterOptions{Args: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -178,7 +178,7 @@ func TestAFrameASecond(t *testing.T) {
 
 func TestRotation(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a")
-	w, err := Create(path, Header{Host: "node"}, WriterOptions{MaxBytes: 4000, MaxFiles: 3, Wait: true})
+	w, err := Create(path, WriterOptions{MaxBytes: 4000, MaxFiles: 3, Wait: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -236,7 +236,7 @@ func TestRotation(t *testing.T) {
 			t.Errorf("%s does not stand alone: GPU %v, process %v, TSG %v", name, gpu, process, call)
 		}
 	}
-	if _, err := Create(path+"x", Header{}, WriterOptions{MaxBytes: 1}); err != nil {
+	if _, err := Create(path+"x", WriterOptions{MaxBytes: 1}); err != nil {
 		t.Error(err)
 	}
 	if _, err := NewWriter(&bytes.Buffer{}, Header{}, WriterOptions{MaxBytes: 1}); err == nil {
@@ -255,7 +255,7 @@ func TestRotationReplacesNothing(t *testing.T) {
 	if err := os.WriteFile(path+".1", []byte("precious"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Create(path, Header{}, WriterOptions{MaxBytes: 100}); err == nil || !strings.Contains(err.Error(), path+".1") {
+	if _, err := Create(path, WriterOptions{MaxBytes: 100}); err == nil || !strings.Contains(err.Error(), path+".1") {
 		t.Errorf("Create gave %v", err)
 	}
 	out := &file{path: path, keep: 3}
@@ -307,13 +307,13 @@ func TestScrub(t *testing.T) {
 	}
 }
 
-func TestNoArgs(t *testing.T) {
+func TestArgsOnlyWhenAskedFor(t *testing.T) {
 	p := sched.Process{PID: 1, Exe: "/bin/x", Args: []string{"--key=s3cret"}}
-	got := mustRead(t, record(t, WriterOptions{NoArgs: true}, p))[0].(sched.Process)
+	got := mustRead(t, record(t, WriterOptions{}, p))[0].(sched.Process)
 	if got.Args != nil || got.Exe != p.Exe {
 		t.Errorf("got %+v", got)
 	}
-	if got := mustRead(t, record(t, WriterOptions{}, p))[0].(sched.Process); len(got.Args) != 1 {
-		t.Errorf("arguments that were given to the writer are gone: %+v", got)
+	if got := mustRead(t, record(t, WriterOptions{Args: true}, p))[0].(sched.Process); len(got.Args) != 1 {
+		t.Errorf("arguments that were asked for are gone: %+v", got)
 	}
 }

@@ -6,8 +6,6 @@ import (
 	"embed"
 	"errors"
 	"io/fs"
-
-	"tsgtop/internal/recording"
 )
 
 // The pattern takes in demo.md, too, so that the program can be built before
@@ -21,29 +19,14 @@ const name = "demo.tsg.zst"
 // ErrNone: this program was built without a recording inside.
 var ErrNone = errors.New("no recording is built into this tsgtop: internal/recording/demo/" + name + " was missing or empty when it was built; play a file with `tsgtop replay FILE`")
 
-// Open gives a player of the built-in recording. An empty label becomes DEMO.
-func Open(opts recording.PlayerOptions) (*recording.Player, error) {
-	return open(files, opts)
-}
-
-func open(from fs.FS, opts recording.PlayerOptions) (*recording.Player, error) {
-	data, err := read(from)
-	if err != nil {
-		return nil, err
-	}
-	if opts.Label == "" {
-		opts.Label = "DEMO"
-	}
-	return recording.NewPlayer(bytes.NewReader(data), int64(len(data)), "the built-in recording", opts)
-}
-
-// Reader gives the built-in recording from its beginning.
-func Reader() (*recording.Reader, error) {
+// Open gives the built-in recording, for recording.NewPlayer or
+// recording.NewReader.
+func Open() (*bytes.Reader, error) {
 	data, err := read(files)
 	if err != nil {
 		return nil, err
 	}
-	return recording.NewReader(named{bytes.NewReader(data)})
+	return bytes.NewReader(data), nil
 }
 
 func read(from fs.FS) ([]byte, error) {
@@ -53,7 +36,3 @@ func read(from fs.FS) ([]byte, error) {
 	}
 	return data, nil
 }
-
-type named struct{ *bytes.Reader }
-
-func (named) Name() string { return "the built-in recording" }
