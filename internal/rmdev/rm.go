@@ -25,6 +25,7 @@ type RM struct {
 	sys   System
 	calls sync.Pool // of *Caller, for calls through borrowed files
 	close closer
+	own   sync.Map // handles of our own clients
 }
 
 // New gives access to the driver through sys; nil is the machine itself.
@@ -75,7 +76,15 @@ func (r *RM) Open() (*Device, error) {
 		return nil, err
 	}
 	d.client = client
+	r.own.Store(client, true)
 	return d, nil
+}
+
+// Own tells whether a client is one of this RM's open Devices: a scan of the
+// machine's clients leaves those out.
+func (r *RM) Own(client uint32) bool {
+	_, own := r.own.Load(client)
+	return own
 }
 
 // RM is what the Device was opened with.
@@ -157,6 +166,7 @@ func (d *Device) Close() error {
 	d.closed = true
 	maps, fds := d.maps, append(d.fds, d.fd)
 	d.mu.Unlock()
+	d.rm.own.Delete(d.client)
 	var errs []error
 	for _, m := range maps {
 		errs = append(errs, d.rm.sys.Unmap(m))
@@ -181,13 +191,18 @@ const versionPath = "/proc/driver/nvidia/version"
 // Driver reads which driver is loaded. ErrNoDriver where none is.
 func (r *RM) Driver() (Driver, error) {
 	b, err := r.sys.ReadFile(versionPath)
-	if errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.ENOENT) {
+	if isNotExist(err) {
 		return Driver{}, fmt.Errorf("read %s: %w: no NVIDIA kernel module is loaded; load it (modprobe nvidia)", versionPath, ErrNoDriver)
 	}
 	if err != nil {
 		return Driver{}, fmt.Errorf("read %s: %w", versionPath, err)
 	}
 	return parseVersion(string(b))
+}
+
+// isNotExist: ENOENT, wrapped by package os or bare.
+func isNotExist(err error) bool {
+	return errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.ENOENT)
 }
 
 // parseVersion reads /proc/driver/nvidia/version: its first line has the

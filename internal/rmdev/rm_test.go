@@ -294,3 +294,30 @@ func TestMapMemory(t *testing.T) {
 		t.Errorf("%d descriptors left open", d.OpenFiles())
 	}
 }
+
+func TestMIG(t *testing.T) {
+	for _, version := range []string{"570.211.01", "575.57.08", "580.159.04", "620.10"} {
+		d := rmfake.New()
+		d.Version = version
+		d.AddGPU()
+		d.AddGPU().MIG = true
+		dev := open(t, d)
+		gpus, err := dev.GPUs()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, want := range []bool{false, true} {
+			a, err := dev.Attach(gpus[i])
+			if err != nil {
+				t.Fatal(err)
+			}
+			if on, err := dev.MIG(a); err != nil || on != want {
+				t.Errorf("driver %s, GPU%d: MIG %v, %v", version, i, on, err)
+			}
+		}
+		// A driver that nobody compared is not asked in a layout that may be wrong.
+		if asked := d.Calls(rm.CtrlGPUInfo); (asked == 0) != (version == "620.10") {
+			t.Errorf("driver %s: asked %d times", version, asked)
+		}
+	}
+}

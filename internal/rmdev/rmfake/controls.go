@@ -234,6 +234,16 @@ func (d *Driver) controlSubdevice(o *object, cmd uint32, params []byte) uint32 {
 			}
 			le.PutUint32(params[0x2a0+4*i:], runlist)
 		}
+	case rm.CtrlGPUInfo:
+		layout, err := rm.Layout(d.Version)
+		if err != nil || len(params) != rm.GPUInfoSize(layout.Branch) || le.Uint32(params) != 1 || le.Uint32(params[4:]) != rm.GPUInfoMIGMode {
+			return statusInvalidParam
+		}
+		mode := uint32(rm.MIGDisabled)
+		if g.MIG {
+			mode = rm.MIGEnabled
+		}
+		le.PutUint32(params[8:], mode)
 	case rm.CtrlGPUTime:
 		le.PutUint64(params, uint64(g.Clock().UnixNano()))
 	case rm.CtrlAllocatedChannels:

@@ -224,6 +224,16 @@ func (p *Process) Exit() {
 	p.fds = map[int]*file{}
 }
 
+// Kill ends a process by its pid.
+func (d *Driver) Kill(pid int) {
+	d.mu.Lock()
+	p := d.procs[pid]
+	d.mu.Unlock()
+	if p != nil {
+		p.Exit()
+	}
+}
+
 // unref drops a reference to an open file; with the last one its clients end.
 func (d *Driver) unref(f *file) {
 	if f == nil {

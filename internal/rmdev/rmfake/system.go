@@ -251,10 +251,13 @@ func (d *Driver) ReadFile(path string) ([]byte, error) {
 	var name string
 	if n, _ := fmt.Sscanf(strings.ReplaceAll(path, "/", " "), " proc %d %s", &pid, &name); n == 2 {
 		p := d.procs[pid]
-		if p == nil || name != "comm" {
-			return nil, errno.noent
+		switch {
+		case p != nil && name == "comm":
+			return []byte(p.Comm + "\n"), nil
+		case p != nil && name == "stat":
+			return fmt.Appendf(nil, "%d (%s) S 1 %d %d 0 -1 4194560 1 0 0 0 1 1 0 0 20 0 1 0 %d 1000 10\n", pid, p.Comm, pid, pid, 1000+pid), nil
 		}
-		return []byte(p.Comm + "\n"), nil
+		return nil, errno.noent
 	}
 	switch {
 	case path == "/proc/driver/nvidia/version" && !d.Missing:
