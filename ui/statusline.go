@@ -1,0 +1,56 @@
+package ui
+
+import (
+	"fmt"
+
+	"tsgtop/internal/sched"
+)
+
+// statusLine is the line over the footer: the filter while it is typed, else a
+// message, else why the selected row has dashes, else what limits the view.
+func (c *Common) statusLine(sel *sched.TSGView) string {
+	l := c.line().put(rolePlain, " ")
+	room := c.width - 2
+	switch {
+	case c.typing:
+		c.drawInput(l, "filter ", c.input)
+		return l.String()
+	case c.toast != "":
+		return l.cut(c.toastIn, c.own(c.toast), room).String()
+	case !c.filter.empty():
+		l.put(roleAccent, "filter ").cut(roleStrong, c.filter.text, room-24).put(roleDim, "  esc clears it")
+		return l.String()
+	}
+	if sel != nil {
+		if why := whyDashes(sel); why != "" {
+			return l.cut(roleDim, c.own(fmt.Sprintf("TSG %s: %s", idText(sel.ID.TSG), why)), room).String()
+		}
+	}
+	if c.live != nil {
+		for _, p := range c.live.Probes {
+			if p.State != sched.ProbeOK && p.Why != "" {
+				s := fmt.Sprintf("%s %s: %s", p.Probe, p.State, p.Why)
+				if p.Help != "" {
+					s += "; " + p.Help
+				}
+				return l.cut(roleWarn, c.own(s), room).String()
+			}
+		}
+		if len(c.live.Source.Notes) > 0 {
+			return l.cut(roleDim, c.own(c.live.Source.Notes[0]), room).String()
+		}
+	}
+	return l.String()
+}
+
+// whyDashes says why numbers of a TSG are not known; empty: all are.
+func whyDashes(t *sched.TSGView) string {
+	why := t.WhyNull
+	if t.Process.WhyNull != "" {
+		if why != "" {
+			why += "; "
+		}
+		why += "process: " + t.Process.WhyNull
+	}
+	return why
+}
