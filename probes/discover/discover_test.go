@@ -239,6 +239,26 @@ func TestProcessDiesAtAnyMoment(t *testing.T) {
 	}
 }
 
+// A client that ends between the walk of the clients and the look at the files
+// is not asked anything: that would be a line in the kernel log for each file.
+func TestProcessDiesBeforeItsFilesAreRead(t *testing.T) {
+	d := rmfake.New()
+	g := d.AddGPU()
+	cuda(d, g, 479)
+	_, c2, t2 := cuda(d, g, 480)
+	d.OnReadDir = func(path string) {
+		if path == "/proc/480/fd" {
+			d.Kill(479)
+		}
+	}
+	x := discoverer(t, d, Options{})
+	inv := full(t, x)
+	compare(t, inv, c2, 480, 0, t2)
+	if len(inv.Clients) != 1 || len(inv.Gone) != 1 || inv.UnattributedClients != 0 {
+		t.Errorf("%d clients, gone %v, unattributed %d", len(inv.Clients), inv.Gone, inv.UnattributedClients)
+	}
+}
+
 func TestKernelClientsAreCounted(t *testing.T) {
 	d := rmfake.New()
 	g := d.AddGPU()

@@ -21,12 +21,29 @@ type scan struct {
 	inv   sched.Inventory
 	spent time.Duration // on processes
 	procs int
-	mps   map[int]bool   // by pid: an MPS server
-	index map[uint32]int // of clients in inv.Clients, until it is ordered
+	mps   map[int]bool         // by pid: an MPS server
+	index map[uint32]int       // of clients in inv.Clients, until it is ordered
+	lived map[uint32]time.Time // when a client was last known to live
+}
+
+// stillLives bounds the time from asking whether a client lives to asking it
+// something: a question to one that has ended is a line in the kernel log.
+const stillLives = 100 * time.Microsecond
+
+// lives tells whether a client may be asked something.
+func (s *scan) lives(client uint32) bool {
+	if time.Since(s.lived[client]) < stillLives {
+		return true
+	}
+	if live, _ := alive(s.d.dev, client); !live {
+		return false
+	}
+	s.lived[client] = time.Now()
+	return true
 }
 
 func (d *Discoverer) newScan() *scan {
-	return &scan{d: d, inv: sched.Inventory{Start: d.opts.Now()}, mps: map[int]bool{}, index: map[uint32]int{}}
+	return &scan{d: d, inv: sched.Inventory{Start: d.opts.Now()}, mps: map[int]bool{}, index: map[uint32]int{}, lived: map[uint32]time.Time{}}
 }
 
 // full looks at everything. d.mu is held.
@@ -57,7 +74,7 @@ func (d *Discoverer) full(ctx context.Context) (sched.Inventory, error) {
 			return !d.tried[c] || !d.seen[f.key()]
 		}, hints)
 	}
-	left := try(d.ring.known)
+	left := try(slices.Clone(d.ring.known))
 	if !d.ring.whole && s.clientless(procs) {
 		had := slices.Clone(d.ring.known)
 		if err := d.lookBehind(ctx, ringSize); err != nil {
@@ -233,11 +250,21 @@ func (s *scan) attribute(ctx context.Context, files []*openFile, compared bool, 
 			s.look(f, candidates, hints)
 		}
 	}
+	var ended []uint32
 	for _, c := range clients {
-		if _, found := s.index[c]; !found {
-			left = append(left, c)
-			delete(d.owners, c)
+		if _, found := s.index[c]; found {
+			continue
 		}
+		delete(d.owners, c)
+		if s.lives(c) {
+			left = append(left, c)
+		} else {
+			ended = append(ended, c)
+		}
+	}
+	for _, c := range ended {
+		s.inv.Gone = append(s.inv.Gone, sched.Handle(c))
+		d.forget(c)
 	}
 	return left
 }
@@ -261,6 +288,9 @@ func (s *scan) look(f *openFile, candidates []uint32, hints map[sched.Handle][]s
 			}
 			b.Close()
 			b, held = again, time.Now()
+		}
+		if !s.lives(c) {
+			continue
 		}
 		p := rm.HandleInfoParams{Object: c, Index: rm.HandleInfoClass}
 		if status, err := b.Control(c, c, rm.CtrlHandleInfo, rmdev.Bytes(&p)); err != nil {

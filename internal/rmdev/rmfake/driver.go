@@ -52,6 +52,8 @@ type Driver struct {
 	// Hook, where set, sees each control before it is answered, without the lock:
 	// a test can kill a process in it.
 	Hook func(client, object, cmd uint32)
+	// OnReadDir, where set, is called before a folder is listed, likewise.
+	OnReadDir func(path string)
 
 	gpus    []*GPU
 	procs   map[int]*Process

@@ -292,6 +292,9 @@ func (d *Driver) ReadLink(path string) (string, error) {
 
 // ReadDir implements rmdev.System.
 func (d *Driver) ReadDir(path string) ([]string, error) {
+	if d.OnReadDir != nil {
+		d.OnReadDir(path)
+	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if path == "/proc" {

@@ -1,0 +1,201 @@
+//go:build linux
+
+package discover
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"tsgtop/internal/rmdev"
+	"tsgtop/internal/sched"
+)
+
+// Run sends what exists to sink until ctx ends: the probe's status, the GPUs,
+// the inventory of the machine, and from then on inventories of what the calls
+// given to Observe have touched, of clients that ended, and now and then of
+// everything. It returns nil when ctx ends, and an error where there is no
+// driver to ask. Nothing is sent while the devices are released.
+func (d *Discoverer) Run(ctx context.Context, sink func([]sched.Event)) error {
+	d.news.mu.Lock()
+	d.news.init()
+	wake := d.news.wake
+	d.news.full = true
+	d.news.mu.Unlock()
+	r := &runner{d: d, sink: sink}
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-timer.C:
+		case <-wake:
+		}
+		wait, err := r.step(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case errors.Is(err, ErrReleased):
+			r.status()
+			wait = time.Hour // Resume wakes us
+		case errors.Is(err, rmdev.ErrNoDriver), errors.Is(err, rmdev.ErrNotRoot):
+			r.status()
+			return err
+		case err != nil:
+			r.failed(err)
+			wait = d.opts.Recheck
+		}
+		timer.Reset(wait)
+	}
+}
+
+// runner is the state of Run.
+type runner struct {
+	d       *Discoverer
+	sink    func([]sched.Event)
+	last    sched.ProbeStatus
+	gpus    bool      // have been sent
+	fullAt  time.Time // when everything was last looked at
+	recheck time.Time // when all clients were last asked whether they live
+}
+
+// step does what is due and says when to come again.
+func (r *runner) step(ctx context.Context) (time.Duration, error) {
+	d := r.d
+	full, recheck := d.news.takeFlags()
+	now := time.Now()
+	if full || now.Sub(r.fullAt) >= d.opts.Period {
+		inv, err := r.scan(func() (sched.Inventory, error) { return d.Full(ctx) })
+		if err != nil {
+			d.news.restoreFull()
+			return 0, err
+		}
+		if !r.gpus {
+			gpus, err := d.GPUs(ctx)
+			if err != nil {
+				return 0, err
+			}
+			events := make([]sched.Event, len(gpus))
+			for i, g := range gpus {
+				events[i] = g
+			}
+			r.sink(events)
+			r.gpus = true
+		}
+		r.status()
+		r.sink([]sched.Event{inv})
+		r.fullAt, r.recheck = time.Now(), time.Now()
+		return d.opts.Delay, nil
+	}
+	if recheck || now.Sub(r.recheck) >= d.opts.Recheck {
+		r.recheck = now
+		gone, err := d.ended(ctx)
+		if err != nil {
+			return 0, err
+		}
+		if len(gone) > 0 {
+			t := d.opts.Now()
+			r.sink([]sched.Event{sched.Inventory{Start: t, End: t, Gone: gone}})
+		}
+	}
+	hints, pids, next := d.news.due(now, d.opts.Delay)
+	if len(hints) > 0 {
+		inv, err := r.scan(func() (sched.Inventory, error) {
+			d.mu.Lock()
+			defer d.mu.Unlock()
+			return d.some(ctx, hints, pids)
+		})
+		if err != nil {
+			d.news.restoreFull()
+			return 0, err
+		}
+		r.sink([]sched.Event{inv})
+		return min(next, d.opts.Recheck), nil
+	}
+	// With nothing else to do, a piece of what a wrap can hide. Once that is
+	// through, all is looked at again and the inventory is complete.
+	walked, whole, err := d.walkBehind(ctx)
+	if err != nil {
+		return 0, err
+	}
+	if walked {
+		if whole {
+			d.news.restoreFull()
+		}
+		next = min(next, behindPause)
+	}
+	return min(next, d.opts.Recheck), nil
+}
+
+// scan runs one scan between two stamps.
+func (r *runner) scan(f func() (sched.Inventory, error)) (sched.Inventory, error) {
+	r.d.news.begin(r.d.opts.Now())
+	inv, err := f()
+	r.d.news.end(r.d.opts.Now())
+	return inv, err
+}
+
+// status sends the probe's status where it has changed.
+func (r *runner) status() {
+	s := r.d.Status()
+	if s.State != r.last.State || s.Why != r.last.Why {
+		r.last = s
+		r.sink([]sched.Event{s})
+	}
+}
+
+// failed says that a scan failed for a reason that may pass.
+func (r *runner) failed(err error) {
+	s := sched.ProbeStatus{Time: r.d.opts.Now(), Probe: "discover", GPU: sched.Unknown, State: sched.ProbeLimited, Why: err.Error()}
+	if s.Why != r.last.Why {
+		r.last = s
+		r.sink([]sched.Event{s})
+	}
+}
+
+// Pieces of the walk behind the wrap: of about 10 ms, and as much between them.
+const (
+	behindPiece = 4096
+	behindPause = 20 * time.Millisecond
+)
+
+// walkBehind walks a piece of the rest of the ring. walked is false where there
+// is none left; whole says that this was the last.
+func (d *Discoverer) walkBehind(ctx context.Context) (walked, whole bool, err error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if err := d.open(); err != nil {
+		return false, false, err
+	}
+	if d.ring.whole {
+		return false, false, nil
+	}
+	err = d.lookBehind(ctx, behindPiece)
+	return true, d.ring.whole, err
+}
+
+// ended asks all known clients whether they live and returns those that do not.
+func (d *Discoverer) ended(ctx context.Context) ([]sched.Handle, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if err := d.open(); err != nil {
+		return nil, err
+	}
+	var gone []sched.Handle
+	for _, c := range slices.Clone(d.ring.known) {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		live, err := alive(d.dev, c)
+		if err != nil {
+			return nil, err
+		}
+		if !live {
+			gone = append(gone, sched.Handle(c))
+			d.forget(c)
+		}
+	}
+	return gone, nil
+}
