@@ -68,6 +68,11 @@ struct file {
 	struct inode *f_inode;
 };
 
+/* Any type that begins with a pointer: see file_of. */
+struct list_head {
+	struct list_head *next;
+};
+
 /* Up to 6.12 a file counts its references in f_count ... */
 struct file___count {
 	atomic_long_t f_count;
@@ -100,8 +105,8 @@ struct thread_info {
 
 struct task_struct {
 	struct thread_info thread_info;
-	int pid;
 	int tgid;
+	char comm[16];
 	struct files_struct *files;
 	struct signal_struct *signal;
 };

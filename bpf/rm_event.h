@@ -49,9 +49,9 @@ struct rm_call {
 	__u32 status;	  /* NV_STATUS; valid where error is 0 */
 	__u32 src_client; /* dup */
 	__u32 src_object; /* dup */
-	__u8 comm[16];
-	__u8 params[RM_PARAMS_MAX]; /* the slice that shape_control or shape_class names */
 	__u32 pad2;
+	__u8 comm[16];
+	__u8 params[RM_PARAMS_MAX]; /* the slice that rm_shape.h names */
 };
 
 /* The last thread of a process that made RM calls ended. */

@@ -20,6 +20,9 @@ type RMCallsInFlight struct {
 	Command uint64
 	Word    uint32
 	File    uint32
+	Of      uint64
+	Changed uint32
+	Pad     uint32
 }
 
 type RMCallsRmCall struct {
@@ -43,9 +46,9 @@ type RMCallsRmCall struct {
 	Status    uint32
 	SrcClient uint32
 	SrcObject uint32
+	Pad2      uint32
 	Comm      [16]uint8
 	Params    [8]uint8
-	Pad2      uint32
 }
 
 type RMCallsRmCount struct {
@@ -156,7 +159,12 @@ const (
 	RMCallsProgProcessExit    = "process_exit"
 	RMCallsProgSysEnter       = "sys_enter"
 	RMCallsProgSysExit        = "sys_exit"
+	RMCallsProgTpEnterClose   = "tp_enter_close"
+	RMCallsProgTpEnterIoctl   = "tp_enter_ioctl"
+	RMCallsProgTpExitIoctl    = "tp_exit_ioctl"
+	RMCallsProgTpExitOpen     = "tp_exit_open"
 	RMCallsVarExpecting       = "expecting"
+	RMCallsVarFilesChanged    = "files_changed"
 	RMCallsVarLastFile        = "last_file"
 	RMCallsVarLook            = "look"
 	RMCallsVarMajor           = "major"
@@ -221,6 +229,10 @@ type RMCallsProgramSpecs struct {
 	ProcessExit    *ebpf.ProgramSpec `ebpf:"process_exit"`
 	SysEnter       *ebpf.ProgramSpec `ebpf:"sys_enter"`
 	SysExit        *ebpf.ProgramSpec `ebpf:"sys_exit"`
+	TpEnterClose   *ebpf.ProgramSpec `ebpf:"tp_enter_close"`
+	TpEnterIoctl   *ebpf.ProgramSpec `ebpf:"tp_enter_ioctl"`
+	TpExitIoctl    *ebpf.ProgramSpec `ebpf:"tp_exit_ioctl"`
+	TpExitOpen     *ebpf.ProgramSpec `ebpf:"tp_exit_open"`
 }
 
 // RMCallsMapSpecs contains maps before they are loaded into the kernel.
@@ -242,6 +254,7 @@ type RMCallsMapSpecs struct {
 // It can be passed ebpf.CollectionSpec.Assign.
 type RMCallsVariableSpecs struct {
 	Expecting      *ebpf.VariableSpec `ebpf:"expecting"`
+	FilesChanged   *ebpf.VariableSpec `ebpf:"files_changed"`
 	LastFile       *ebpf.VariableSpec `ebpf:"last_file"`
 	Look           *ebpf.VariableSpec `ebpf:"look"`
 	Major          *ebpf.VariableSpec `ebpf:"major"`
@@ -303,6 +316,7 @@ func (m *RMCallsMaps) Close() error {
 // It can be passed to LoadRMCallsObjects or ebpf.CollectionSpec.LoadAndAssign.
 type RMCallsVariables struct {
 	Expecting      *ebpf.Variable `ebpf:"expecting"`
+	FilesChanged   *ebpf.Variable `ebpf:"files_changed"`
 	LastFile       *ebpf.Variable `ebpf:"last_file"`
 	Look           *ebpf.Variable `ebpf:"look"`
 	Major          *ebpf.Variable `ebpf:"major"`
@@ -329,6 +343,10 @@ type RMCallsPrograms struct {
 	ProcessExit    *ebpf.Program `ebpf:"process_exit"`
 	SysEnter       *ebpf.Program `ebpf:"sys_enter"`
 	SysExit        *ebpf.Program `ebpf:"sys_exit"`
+	TpEnterClose   *ebpf.Program `ebpf:"tp_enter_close"`
+	TpEnterIoctl   *ebpf.Program `ebpf:"tp_enter_ioctl"`
+	TpExitIoctl    *ebpf.Program `ebpf:"tp_exit_ioctl"`
+	TpExitOpen     *ebpf.Program `ebpf:"tp_exit_open"`
 }
 
 func (p *RMCallsPrograms) Close() error {
@@ -342,6 +360,10 @@ func (p *RMCallsPrograms) Close() error {
 		p.ProcessExit,
 		p.SysEnter,
 		p.SysExit,
+		p.TpEnterClose,
+		p.TpEnterIoctl,
+		p.TpExitIoctl,
+		p.TpExitOpen,
 	)
 }
 

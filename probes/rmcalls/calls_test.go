@@ -31,8 +31,10 @@ func at(n, offset int, v []byte) []byte {
 
 // TestShapesThroughKernel makes each call that shapes scheduling, in each form
 // that it has, and wants it back decoded.
-func TestShapesThroughKernel(t *testing.T) {
-	p := open(t, Options{})
+func TestShapesThroughKernel(t *testing.T) { eachRung(t, testShapesThroughKernel) }
+
+func testShapesThroughKernel(t *testing.T, rung Rung) {
+	p := open(t, Options{Rung: rung})
 	c := newCaller(t)
 	got := collect(t, p)
 	const client, parent, object = 0xc1d00001, 0x5c000001, 0x5c000015
@@ -137,8 +139,10 @@ func TestShapesThroughKernel(t *testing.T) {
 }
 
 // TestOldAllocWithoutSize: the short form may leave the parameters' size at 0.
-func TestOldAllocWithoutSize(t *testing.T) {
-	p := open(t, Options{})
+func TestOldAllocWithoutSize(t *testing.T) { eachRung(t, testOldAllocWithoutSize) }
+
+func testOldAllocWithoutSize(t *testing.T, rung Rung) {
+	p := open(t, Options{Rung: rung})
 	c := newCaller(t)
 	got := collect(t, p)
 	params := c.put(paramsAt, at(0x38, 0, u32(3)))
@@ -158,8 +162,10 @@ func TestOldAllocWithoutSize(t *testing.T) {
 
 // TestShapesAgree: what the programs stream always is what rm says shapes
 // scheduling.
-func TestShapesAgree(t *testing.T) {
-	p := open(t, Options{})
+func TestShapesAgree(t *testing.T) { eachRung(t, testShapesAgree) }
+
+func testShapesAgree(t *testing.T, rung Rung) {
+	p := open(t, Options{Rung: rung})
 	c := newCaller(t)
 	got := collect(t, p)
 	numbers := []uint32{0, 1, rm.CtrlGPUID, rm.CtrlFECSBindV2, rm.CtrlRPCMeter, rm.CtrlDisableChannels, rm.CtrlSetSchedPolicy,
@@ -203,8 +209,10 @@ func TestShapesAgree(t *testing.T) {
 	}
 }
 
-func TestCountedAndLookedAt(t *testing.T) {
-	p := open(t, Options{})
+func TestCountedAndLookedAt(t *testing.T) { eachRung(t, testCountedAndLookedAt) }
+
+func testCountedAndLookedAt(t *testing.T, rung Rung) {
+	p := open(t, Options{Rung: rung})
 	c := newCaller(t)
 	got := collect(t, p)
 	c.control(rm.CtrlGPUID, u32(0))
@@ -232,9 +240,11 @@ func TestCountedAndLookedAt(t *testing.T) {
 }
 
 // TestManyCalls: none of 100,000 calls is lost or doubled, and their order is
-// kept.
-func TestManyCalls(t *testing.T) {
-	p := open(t, Options{})
+// kept. Ring and queue have room for them all, however late the reader comes.
+func TestManyCalls(t *testing.T) { eachRung(t, testManyCalls) }
+
+func testManyCalls(t *testing.T, rung Rung) {
+	p := open(t, Options{Rung: rung, RingBytes: 16 << 20, QueueLen: 256})
 	c := newCaller(t)
 	got := collect(t, p)
 	const n = 100_000
@@ -256,8 +266,10 @@ func TestManyCalls(t *testing.T) {
 	}
 }
 
-func TestOtherIoctlsAreNotCalls(t *testing.T) {
-	p := open(t, Options{})
+func TestOtherIoctlsAreNotCalls(t *testing.T) { eachRung(t, testOtherIoctlsAreNotCalls) }
+
+func testOtherIoctlsAreNotCalls(t *testing.T, rung Rung) {
+	p := open(t, Options{Rung: rung})
 	c := newCaller(t)
 	got := collect(t, p)
 	p.Look(true)

@@ -12,8 +12,10 @@ import (
 
 // TestRingOverflow: with nobody reading, a full ring drops and counts; what
 // came and what was lost make up all.
-func TestRingOverflow(t *testing.T) {
-	p := open(t, Options{RingBytes: os.Getpagesize()})
+func TestRingOverflow(t *testing.T) { eachRung(t, testRingOverflow) }
+
+func testRingOverflow(t *testing.T, rung Rung) {
+	p := open(t, Options{Rung: rung, RingBytes: os.Getpagesize()})
 	c := newCaller(t)
 	const n = 1000
 	for range n {
@@ -38,8 +40,10 @@ func TestRingOverflow(t *testing.T) {
 
 // TestQueueOverflow: a sink that does not come back costs calls, counted, and
 // no more memory than the queue has.
-func TestQueueOverflow(t *testing.T) {
-	p := open(t, Options{QueueLen: 1})
+func TestQueueOverflow(t *testing.T) { eachRung(t, testQueueOverflow) }
+
+func testQueueOverflow(t *testing.T, rung Rung) {
+	p := open(t, Options{Rung: rung, QueueLen: 1})
 	c := newCaller(t)
 	const n = 20_000
 	release := make(chan struct{})
@@ -82,8 +86,10 @@ func TestQueueOverflow(t *testing.T) {
 
 // TestFaults: reads of a caller's memory that fault are counted by what was
 // read; of a call whose parameters fault the rest is still told.
-func TestFaults(t *testing.T) {
-	p := open(t, Options{})
+func TestFaults(t *testing.T) { eachRung(t, testFaults) }
+
+func testFaults(t *testing.T, rung Rung) {
+	p := open(t, Options{Rung: rung})
 	c := newCaller(t)
 	got := collect(t, p)
 	word := rm.Ioctl(rm.EscControl, 32)

@@ -27,8 +27,10 @@ func (c *caller) timeslice(us uint64) {
 	c.control(rm.CtrlTSGSetTimeslice, u64(us))
 }
 
-func TestOwnCallIsWitnessed(t *testing.T) {
-	p := open(t, Options{})
+func TestOwnCallIsWitnessed(t *testing.T) { eachRung(t, testOwnCallIsWitnessed) }
+
+func testOwnCallIsWitnessed(t *testing.T, rung Rung) {
+	p := open(t, Options{Rung: rung})
 	c := newCaller(t)
 	got := collect(t, p)
 	tid := locked(t)
@@ -66,8 +68,10 @@ func TestOwnCallIsWitnessed(t *testing.T) {
 
 // TestOthersCallsAreNotOurs: a call that differs in any one thing from what was
 // announced is not witnessed as ours.
-func TestOthersCallsAreNotOurs(t *testing.T) {
-	p := open(t, Options{})
+func TestOthersCallsAreNotOurs(t *testing.T) { eachRung(t, testOthersCallsAreNotOurs) }
+
+func testOthersCallsAreNotOurs(t *testing.T, rung Rung) {
+	p := open(t, Options{Rung: rung})
 	c := newCaller(t)
 	tid := locked(t)
 	id := uint64(100)
@@ -131,8 +135,10 @@ func TestOthersCallsAreNotOurs(t *testing.T) {
 }
 
 // TestOwnCallInFlood: other processes fill the ring of calls; ours has its own.
-func TestOwnCallInFlood(t *testing.T) {
-	p := open(t, Options{RingBytes: os.Getpagesize()})
+func TestOwnCallInFlood(t *testing.T) { eachRung(t, testOwnCallInFlood) }
+
+func testOwnCallInFlood(t *testing.T, rung Rung) {
+	p := open(t, Options{Rung: rung, RingBytes: os.Getpagesize()})
 	c := newCaller(t)
 	tid := locked(t)
 	_, end := startChild(t, "flood", nil) // and nobody reads the ring of calls
@@ -158,7 +164,11 @@ func TestOwnCallInFlood(t *testing.T) {
 }
 
 func TestExpectRefusesHalfAnAnnouncement(t *testing.T) {
-	p := open(t, Options{})
+	eachRung(t, testExpectRefusesHalfAnAnnouncement)
+}
+
+func testExpectRefusesHalfAnAnnouncement(t *testing.T, rung Rung) {
+	p := open(t, Options{Rung: rung})
 	for _, e := range []Expected{{}, {ID: 1}, {ID: 1, TID: 1}, {TID: 1, FD: 1, Arg: 1}, {ID: 1, TID: 1, FD: -1, Arg: 1}} {
 		if err := p.Expect(e); err == nil {
 			t.Errorf("%+v accepted", e)

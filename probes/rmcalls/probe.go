@@ -3,6 +3,8 @@ package rmcalls
 import (
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -97,11 +99,11 @@ type Unavailable struct {
 }
 
 func (u *Unavailable) Error() string {
-	errs := make([]error, len(u.Refusals))
-	for i, r := range u.Refusals {
-		errs[i] = r
+	var why []string
+	for _, r := range u.Refusals {
+		why = append(why, r.Error())
 	}
-	return fmt.Sprintf("observing RM calls by eBPF: no hook works here: %s", join(errs))
+	return "observing RM calls by eBPF: no hook works here: " + strings.Join(why, "; ")
 }
 
 // Unwrap gives the refusals.
@@ -116,20 +118,13 @@ func (u *Unavailable) Unwrap() []error {
 // climb loads and attaches one rung.
 func (p *Probe) climb(r Rung, spec *ebpf.CollectionSpec, cache *btf.Cache) error {
 	needed, optional := r.programs()
-	if r == RungFentry || r == RungKprobe {
-		for _, name := range optional {
-			if !hasFunction("nvidia_close") {
-				p.noClose = errors.New("the nvidia module has no function nvidia_close")
-				optional = nil
-				_ = name
-				break
-			}
-		}
+	if len(optional) > 0 && !hasFunction("nvidia_close") {
+		p.noClose = errors.New("the nvidia module has no function nvidia_close")
+		optional = nil
 	}
-	keep := append(append([]string{}, needed...), optional...)
-	keep = append(keep, exitProgram)
+	keep := slices.Concat(needed, optional, []string{exitProgram})
 	for name := range spec.Programs {
-		if !contains(keep, name) {
+		if !slices.Contains(keep, name) {
 			delete(spec.Programs, name)
 		}
 	}
@@ -141,7 +136,13 @@ func (p *Probe) climb(r Rung, spec *ebpf.CollectionSpec, cache *btf.Cache) error
 		return fmt.Errorf("loading the programs: %w", err)
 	}
 	p.coll, p.rung = coll, r
-	if err := p.attachAll(needed, optional); err != nil {
+	attach := func() error { return p.attachAll(needed, optional) }
+	if r == RungTP {
+		err = withTracefs(attach)
+	} else {
+		err = attach()
+	}
+	if err != nil {
 		p.release()
 		return err
 	}
@@ -168,11 +169,11 @@ func (p *Probe) attachAll(needed, optional []string) error {
 		return err
 	}
 	on := func(name string) error {
-		l, err := attach(name, p.coll.Programs[name])
+		links, err := attach(name, p.coll.Programs[name])
 		if err != nil {
 			return fmt.Errorf("attaching %s: %w", name, err)
 		}
-		p.links = append(p.links, l)
+		p.links = append(p.links, links...)
 		return nil
 	}
 	if err := on(exitProgram); err != nil {
@@ -250,24 +251,4 @@ func (p *Probe) release() error {
 		p.coll.Close()
 	}
 	return errors.Join(errs...)
-}
-
-func contains(list []string, s string) bool {
-	for _, x := range list {
-		if x == s {
-			return true
-		}
-	}
-	return false
-}
-
-func join(errs []error) string {
-	s := ""
-	for i, e := range errs {
-		if i > 0 {
-			s += "; "
-		}
-		s += e.Error()
-	}
-	return s
 }

@@ -22,8 +22,10 @@ func exits(got *collector, pid int) int {
 
 // TestExits: a process that made a call has one exit, when its last thread
 // ends; one that made none has an exit only when it was asked for.
-func TestExits(t *testing.T) {
-	p := open(t, Options{})
+func TestExits(t *testing.T) { eachRung(t, testExits) }
+
+func testExits(t *testing.T, rung Rung) {
+	p := open(t, Options{Rung: rung})
 	got := collect(t, p)
 	caller, endCaller := startChild(t, "one", nil)
 	silent, endSilent := startChild(t, "none", nil)
@@ -49,8 +51,10 @@ func TestExits(t *testing.T) {
 
 // TestFileNumbers: one open file has one number in all processes that hold it;
 // another has another; the last close is told and ends the number.
-func TestFileNumbers(t *testing.T) {
-	p := open(t, Options{})
+func TestFileNumbers(t *testing.T) { eachRung(t, testFileNumbers) }
+
+func testFileNumbers(t *testing.T, rung Rung) {
+	p := open(t, Options{Rung: rung})
 	c := newCaller(t)
 	got := collect(t, p)
 	got.mu.Lock()
@@ -120,8 +124,10 @@ func TestFileNumbers(t *testing.T) {
 
 // TestFlood: another process's flood takes nothing from this one's calls as
 // long as the ring holds.
-func TestFlood(t *testing.T) {
-	p := open(t, Options{})
+func TestFlood(t *testing.T) { eachRung(t, testFlood) }
+
+func testFlood(t *testing.T, rung Rung) {
+	p := open(t, Options{Rung: rung})
 	c := newCaller(t)
 	got := collect(t, p)
 	_, end := startChild(t, "flood", nil)

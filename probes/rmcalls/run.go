@@ -137,8 +137,9 @@ func (p *Probe) read(ctx context.Context, queue chan<- []sched.Event) error {
 type batcher struct {
 	queue chan<- []sched.Event
 	lost  func(n int)
+	wait  bool // rather than lose: for what has no kernel at its other end
 	calls []sched.Call
-	exits []sched.Event
+	room  int // for the next batch: as much as the last one took
 }
 
 func (b *batcher) add(r *record) {
@@ -148,7 +149,7 @@ func (b *batcher) add(r *record) {
 		return
 	}
 	if b.calls == nil {
-		b.calls = make([]sched.Call, 0, 64)
+		b.calls = make([]sched.Call, 0, max(b.room, 16))
 	}
 	b.calls = append(b.calls, r.call)
 	if len(b.calls) >= batchLen {
@@ -161,10 +162,15 @@ func (b *batcher) flush() {
 		return
 	}
 	b.put([]sched.Event{sched.CallBatch{Calls: b.calls}}, len(b.calls))
+	b.room = len(b.calls)
 	b.calls = nil
 }
 
 func (b *batcher) put(events []sched.Event, n int) {
+	if b.wait {
+		b.queue <- events
+		return
+	}
 	select {
 	case b.queue <- events:
 	default:

@@ -20,11 +20,14 @@ type Rung string
 const (
 	RungFentry Rung = "fentry"
 	RungKprobe Rung = "kprobe"
+	RungTP     Rung = "tracepoint"
 	RungTPBTF  Rung = "tp_btf"
 )
 
 // Rungs gives all rungs, best first.
-func Rungs() []Rung { return []Rung{RungFentry, RungKprobe, RungTPBTF} }
+func Rungs() []Rung {
+	return []Rung{RungFentry, RungKprobe, RungTP, RungTPBTF}
+}
 
 // Title is what the rung hooks, in the words that a status shows.
 func (r Rung) Title() string {
@@ -33,6 +36,8 @@ func (r Rung) Title() string {
 		return "fentry/fexit nvidia_unlocked_ioctl"
 	case RungKprobe:
 		return "kprobe/kretprobe nvidia_unlocked_ioctl"
+	case RungTP:
+		return "tracepoint sys_enter_ioctl/sys_exit_ioctl"
 	case RungTPBTF:
 		return "tp_btf sys_enter/sys_exit"
 	}
@@ -49,6 +54,7 @@ const (
 	NoModule    Reason = "the nvidia module is not loaded"
 	NoModuleBTF Reason = "the nvidia module has no BTF"
 	NoFunction  Reason = "the nvidia module has no such function"
+	NoTracefs   Reason = "tracefs cannot be mounted"
 	NoKprobes   Reason = "the kernel has no kprobes"
 	Lockdown    Reason = "kernel lockdown forbids it"
 	Forbidden   Reason = "the kernel forbids it"
@@ -83,6 +89,8 @@ func (r *Refusal) Help() string {
 		return "load the NVIDIA driver first"
 	case NoModuleBTF:
 		return "build the nvidia module where pahole and the kernel's vmlinux are at hand"
+	case NoTracefs:
+		return "mount -t tracefs tracefs /sys/kernel/tracing, in a kernel built with CONFIG_FTRACE_SYSCALLS"
 	case NoKprobes:
 		return "use a kernel built with CONFIG_KPROBES"
 	case Lockdown:
@@ -103,6 +111,9 @@ func (r Rung) programs() (needed, optional []string) {
 	case RungKprobe:
 		return []string{"kretprobe_ioctl", "kprobe_ioctl"}, []string{"kprobe_close"}
 	}
+	if r == RungTP {
+		return []string{"tp_exit_open", "tp_enter_close", "tp_exit_ioctl", "tp_enter_ioctl"}, nil
+	}
 	return []string{"sys_exit", "sys_enter"}, nil
 }
 
@@ -112,21 +123,53 @@ const exitProgram = "process_exit"
 // its call lasts. The kernel's default is twice the number of CPUs.
 const maxActive = 1024
 
-func attach(name string, p *ebpf.Program) (link.Link, error) {
+// attach hooks one program in. More than one link: the program serves several
+// hooks.
+func attach(name string, p *ebpf.Program) ([]link.Link, error) {
+	var l link.Link
+	var err error
 	switch name {
 	case "kprobe_ioctl":
-		return link.Kprobe("nvidia_unlocked_ioctl", p, nil)
+		l, err = link.Kprobe("nvidia_unlocked_ioctl", p, nil)
 	case "kprobe_close":
-		return link.Kprobe("nvidia_close", p, nil)
+		l, err = link.Kprobe("nvidia_close", p, nil)
 	case "kretprobe_ioctl":
-		l, err := link.Kretprobe("nvidia_unlocked_ioctl", p, &link.KprobeOptions{RetprobeMaxActive: maxActive})
+		l, err = link.Kretprobe("nvidia_unlocked_ioctl", p, &link.KprobeOptions{RetprobeMaxActive: maxActive})
 		if err != nil {
 			// Only tracefs takes a number; it may not be mounted.
 			l, err = link.Kretprobe("nvidia_unlocked_ioctl", p, nil)
 		}
-		return l, err
+	case "tp_enter_ioctl":
+		l, err = link.Tracepoint("syscalls", "sys_enter_ioctl", p, nil)
+	case "tp_exit_ioctl":
+		l, err = link.Tracepoint("syscalls", "sys_exit_ioctl", p, nil)
+	case "tp_enter_close":
+		l, err = link.Tracepoint("syscalls", "sys_enter_close", p, nil)
+	case "tp_exit_open":
+		return attachOpens(p)
+	default:
+		l, err = link.AttachTracing(link.TracingOptions{Program: p})
 	}
-	return link.AttachTracing(link.TracingOptions{Program: p})
+	if err != nil {
+		return nil, err
+	}
+	return []link.Link{l}, nil
+}
+
+// attachOpens hooks into all system calls that open a device by name. Not
+// every architecture has open, nor every kernel openat2.
+func attachOpens(p *ebpf.Program) ([]link.Link, error) {
+	l, err := link.Tracepoint("syscalls", "sys_exit_openat", p, nil)
+	if err != nil {
+		return nil, err
+	}
+	links := []link.Link{l}
+	for _, name := range []string{"sys_exit_openat2", "sys_exit_open"} {
+		if l, err := link.Tracepoint("syscalls", name, p, nil); err == nil {
+			links = append(links, l)
+		}
+	}
+	return links, nil
 }
 
 // foresee tells why a rung cannot work without asking the kernel to load
@@ -136,7 +179,7 @@ func (r Rung) foresee() *Refusal {
 	if _, err := btf.LoadKernelSpec(); err != nil {
 		return &Refusal{Rung: r, Reason: NoBTF, Err: err}
 	}
-	if r == RungTPBTF {
+	if r == RungTPBTF || r == RungTP {
 		return nil
 	}
 	if !exists("/sys/module/nvidia") {
@@ -160,7 +203,10 @@ func exists(path string) bool {
 // refuse finds the reason in an error of the loader or the kernel.
 func (r Rung) refuse(err error) *Refusal {
 	reason := OtherReason
+	var none *noTracefs
 	switch {
+	case errors.As(err, &none):
+		reason = NoTracefs
 	case errors.Is(err, unix.EPERM) || errors.Is(err, unix.EACCES):
 		switch {
 		case os.Geteuid() != 0:

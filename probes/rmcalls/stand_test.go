@@ -45,7 +45,15 @@ func kernelVersion(t testing.TB) [2]int {
 	return [2]int{major, minor}
 }
 
-// open attaches the lowest rung to the stand-in, or skips where it cannot.
+// eachRung runs a test at each rung that needs no driver. The others need a
+// kernel module by the driver's name.
+func eachRung(t *testing.T, test func(*testing.T, Rung)) {
+	for _, rung := range []Rung{RungTP, RungTPBTF} {
+		t.Run(string(rung), func(t *testing.T) { test(t, rung) })
+	}
+}
+
+// open attaches one rung to the stand-in, or skips where it cannot.
 func open(t testing.TB, o Options) *Probe {
 	t.Helper()
 	if os.Geteuid() != 0 {
@@ -54,7 +62,6 @@ func open(t testing.TB, o Options) *Probe {
 	if o.Major == 0 {
 		o.Major = standInMajor
 	}
-	o.Rung = RungTPBTF
 	p, err := Open(o)
 	var r *Refusal
 	if errors.As(err, &r) && (r.Reason == OldKernel || r.Reason == NoBTF) {
@@ -258,7 +265,7 @@ func child(what string) {
 	copy(mem, b)
 	word := rm.Ioctl(rm.EscControl, uint32(len(b)))
 	one := func() {
-		_, _, _ = unix.Syscall(unix.SYS_IOCTL, uintptr(fd), uintptr(word), uintptr(unsafe.Pointer(&mem[0])))
+		_, _, _ = unix.RawSyscall(unix.SYS_IOCTL, uintptr(fd), uintptr(word), uintptr(unsafe.Pointer(&mem[0])))
 	}
 	ended := make(chan struct{})
 	go func() { _, _ = os.Stdin.Read(make([]byte, 1)); close(ended) }()
@@ -275,7 +282,9 @@ func child(what string) {
 			case <-ended:
 				return
 			default:
-				one()
+				for range 1000 {
+					one()
+				}
 			}
 		}
 	}

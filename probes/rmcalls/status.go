@@ -3,6 +3,7 @@ package rmcalls
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/cilium/ebpf"
@@ -18,12 +19,12 @@ func (p *Probe) Status() sched.ProbeStatus {
 		Time: sched.Now(), Probe: "rm", GPU: sched.Unknown, State: sched.ProbeOK,
 		Rung: p.rung.Title(), What: "RM calls of all processes",
 	}
-	var why, help []string
+	why := make([]string, 0, len(p.refusals))
 	for _, r := range p.refusals {
 		why = append(why, r.Error())
-		if h := r.Help(); h != "" {
-			help = append(help, h)
-		}
+	}
+	if p.rung == RungTP {
+		why = append(why, "calls of 32-bit programs are not seen by this hook")
 	}
 	if p.noClose != nil {
 		why = append(why, "the last close of a file is not seen: "+p.noClose.Error())
@@ -36,7 +37,7 @@ func (p *Probe) Status() sched.ProbeStatus {
 		why = append(why, text)
 		s.State = sched.ProbeLimited
 	}
-	s.Why, s.Help = strings.Join(why, "; "), strings.Join(help, "; ")
+	s.Why, s.Help = strings.Join(why, "; "), help(p.refusals)
 	return s
 }
 
@@ -60,15 +61,20 @@ func Missing(err error) sched.ProbeStatus {
 	}
 	var u *Unavailable
 	if errors.As(err, &u) {
-		var help []string
-		for _, r := range u.Refusals {
-			if h := r.Help(); h != "" {
-				help = append(help, h)
-			}
-		}
-		s.Help = strings.Join(help, "; ")
+		s.Help = help(u.Refusals)
 	}
 	return s
+}
+
+// help is what would make the refused rungs work, each thing once.
+func help(refusals []*Refusal) string {
+	var all []string
+	for _, r := range refusals {
+		if h := r.Help(); h != "" && !slices.Contains(all, h) {
+			all = append(all, h)
+		}
+	}
+	return strings.Join(all, "; ")
 }
 
 // Losses reads the counters of what went missing since Open. Loss holds sums
