@@ -38,7 +38,7 @@ func (k *Kernel) Boot(ctx context.Context, dir string, initramfs []byte, memoryM
 		"-nodefaults", "-no-user-config", "-display", "none", "-monitor", "none", "-no-reboot")
 	args = append(args, serial...)
 	args = append(args, "-kernel", k.Image, "-initrd", irfs,
-		"-append", params+" panic=-1 oops=panic nokaslr rdinit=/init")
+		"-append", params+" printk.devkmsg=on panic=-1 oops=panic nokaslr rdinit=/init")
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.WaitDelay = 5 * time.Second
 	out, err := cmd.CombinedOutput()

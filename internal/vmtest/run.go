@@ -30,6 +30,10 @@ var GuestPackages = []string{"./internal/vmtest/inside"}
 var GuestModules = []Module{
 	{File: "nvidia", Source: "kmod/model", Object: "nvidia", BTFTool: "kmod/scripts/btf.sh"},
 	{File: "nvidia-nobtf", Source: "kmod/model", Object: "nvidia", NoBTF: true},
+	{File: "nvidia-plain", Source: "kmod/model", Object: "nvidia", CFlags: []string{"-DMODEL_PLAIN_EXPORT"}, BTFTool: "kmod/scripts/btf.sh"},
+	{File: "nvidia-proprietary", Source: "kmod/model/proprietary", Object: "nvidia", NoBTF: true},
+	{File: "tsgtop", Source: "kmod", Object: "tsgtop", BTFTool: "kmod/scripts/btf.sh"},
+	{File: "tsgtop-nobtf", Source: "kmod", Object: "tsgtop", NoBTF: true},
 }
 
 // Run boots one kernel, runs the tests inside and gives what came out.

@@ -90,4 +90,8 @@ u32 nvidia_get_rm_ops(struct rm_ops *ops)
 		ops->op = NULL;
 	return RM_OK;
 }
+#ifdef MODEL_PLAIN_EXPORT	/* as drivers up to 550 do */
+EXPORT_SYMBOL(nvidia_get_rm_ops);
+#else
 EXPORT_SYMBOL_GPL(nvidia_get_rm_ops);
+#endif
