@@ -22,6 +22,9 @@ var update = flag.Bool("update", false, "write the goldens again")
 func TestMain(m *testing.M) {
 	time.Local = time.UTC
 	flag.Parse()
+	if mode := os.Getenv("TSGTOP_UI_CHILD"); mode != "" {
+		childMain(mode)
+	}
 	os.Exit(m.Run())
 }
 

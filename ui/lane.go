@@ -249,7 +249,7 @@ func (l *lane) lines(c *Common) []string {
 		}
 		label := name + " " + span(l.span)
 		if l.panTo != 0 {
-			label = name + " " + span(c.live.Time.Sub(r.to)) + " ago"
+			label = name + " -" + c.brief(float64(c.live.Time.Sub(r.to).Microseconds()))
 		}
 		ln.put(rolePlain, " ").left(roleDim, label, laneLabel-2).put(roleBorder, c.signs.edge)
 		for k, slot := range r.cells {

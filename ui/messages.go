@@ -47,3 +47,9 @@ type signalMsg struct{ sig os.Signal }
 
 // failedMsg: something outside the screen went wrong for good.
 type failedMsg struct{ err error }
+
+// suspendMsg: stop the process, as Ctrl-Z does.
+type suspendMsg struct{}
+
+// stuckMsg: the process cannot be suspended, because nothing could bring it back.
+type stuckMsg struct{}

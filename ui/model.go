@@ -202,6 +202,8 @@ func (m *Model) update(msg tea.Msg) tea.Cmd {
 		}
 	case tea.MouseClickMsg:
 		m.click(msg.Y)
+	case stuckMsg:
+		m.say(roleWarn, "cannot suspend: no shell is above this program that could bring it back")
 	case tea.ResumeMsg:
 		m.renew(true)
 		return tea.ClearScreen

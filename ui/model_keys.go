@@ -52,7 +52,7 @@ func (m *Model) do(a action) tea.Cmd {
 	case actQuit:
 		return tea.Quit
 	case actSuspend:
-		return tea.Suspend
+		return func() tea.Msg { return suspendMsg{} }
 	case actRedraw:
 		m.renew(true)
 		return tea.ClearScreen
@@ -77,7 +77,7 @@ func (m *Model) do(a action) tea.Cmd {
 		m.typing = true
 		m.input.SetValue(m.filter.text)
 		m.input.CursorEnd()
-		return m.input.Focus()
+		m.input.Focus() // its blinking is left out: it would be a frame twice a second
 	case actTheme:
 		t := m.themes.Next(m.style.theme.Name)
 		m.style = newStyles(t, m.profile)
@@ -195,10 +195,9 @@ func (m *Model) typeFilter(k tea.KeyPressMsg) tea.Cmd {
 		}
 		return m.do(a)
 	}
-	in, cmd := m.input.Update(k)
-	m.input = in
-	m.setFilter(in.Value())
-	return cmd
+	m.input, _ = m.input.Update(k)
+	m.setFilter(m.input.Value())
+	return nil
 }
 
 func (m *Model) setFilter(s string) {

@@ -72,7 +72,7 @@ func (p *confirmPanel) lines(c *Common, height int) []string {
 	room := height - len(head) - len(feet) - 1
 	p.top = min(p.top, len(body)-room)
 	more := c.line().gap(b.left).put(roleBorder, c.signs.box[5]).put(roleWarn, " there is more: up and down show it")
-	more.to(b.left + b.width - 1).put(roleBorder, c.signs.box[5])
+	more.to(b.left+b.width-1).put(roleBorder, c.signs.box[5])
 	out := append([]string{}, head...)
 	out = append(out, body[p.top:p.top+room]...)
 	return append(append(out, more.String()), feet...)
@@ -112,15 +112,15 @@ func (p *confirmPanel) box(c *Common, tight bool) ([]string, *box) {
 	case v.Op == sched.OpPreempt:
 		b.fact("does", "one preempt: off the engine, if it is on it")
 	default:
-		b.fact("changes", c.value(v.Op, v.Old)+" "+c.own(c.signs.arrow)+" "+c.value(v.Op, v.New))
+		b.fact("changes", c.value(v.Op, v.Old)+" "+c.signs.arrow+" "+c.value(v.Op, v.New))
+	}
+	for _, w := range v.Warnings {
+		b.words(roleWarn, "! "+w)
 	}
 	b.sentence("cost", v.Cost)
 	b.sentence("undo", v.UndoWords)
 	if !tight {
 		b.fact("actuator", v.Actuator)
-	}
-	for _, w := range v.Warnings {
-		b.words(roleWarn, "! "+w)
 	}
 	do := strings.ToUpper(string(v.Op)[:1]) + string(v.Op)[1:]
 	return b.buttons([]string{"Cancel", do}, p.focus).lines(), b
@@ -190,9 +190,9 @@ func (p *timeslicePanel) key(m *Model, k tea.KeyPressMsg) (bool, tea.Cmd) {
 		}
 		return false, nil
 	}
-	in, cmd := p.in.Update(k)
-	p.in, p.wrong = in, ""
-	return false, cmd
+	p.in, _ = p.in.Update(k)
+	p.wrong = ""
+	return false, nil
 }
 
 func (p *timeslicePanel) lines(c *Common, _ int) []string {

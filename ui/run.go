@@ -1,17 +1,21 @@
 package ui
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/signal"
+	"strconv"
+	"strings"
 	"sync"
 	"syscall"
 
 	tea "charm.land/bubbletea/v2"
 	"github.com/charmbracelet/colorprofile"
+	"golang.org/x/sys/unix"
 )
 
 // SignalError: a signal ended the screen. The terminal is as it was; the
@@ -58,9 +62,10 @@ func Run(ctx context.Context, opts Options) error {
 		po = append(po, tea.WithWindowSize(opts.Width, opts.Height))
 	}
 	p := tea.NewProgram(m, po...)
+	sigs.program = p
 	done := make(chan struct{})
 	var wg sync.WaitGroup
-	wg.Go(func() { sigs.forward(p, done) })
+	wg.Go(func() { sigs.forward(done) })
 	_, err = p.Run()
 	close(done)
 	wg.Wait()
@@ -97,11 +102,10 @@ func detectProfile(w io.Writer, env []string) colorprofile.Profile {
 // signals turns signals into messages. bubbletea itself knows only the
 // interrupt and the termination, and not that a terminal can go away.
 type signals struct {
-	ends chan os.Signal
-	stop func()
-
-	mu   sync.Mutex
-	tstp chan os.Signal
+	ends    chan os.Signal
+	tstp    chan os.Signal
+	stop    func()
+	program *tea.Program
 }
 
 func newSignals() *signals {
@@ -116,32 +120,85 @@ func newSignals() *signals {
 }
 
 // forward sends them to the program until done.
-func (s *signals) forward(p *tea.Program, done <-chan struct{}) {
+func (s *signals) forward(done <-chan struct{}) {
 	for {
 		select {
 		case <-done:
 			return
 		case sig := <-s.ends:
-			p.Send(signalMsg{sig})
+			s.program.Send(signalMsg{sig})
 		case <-s.tstp:
-			p.Send(tea.SuspendMsg{})
+			s.program.Send(suspendMsg{})
 		}
 	}
 }
 
-// filter lets the stop signal have its own way while bubbletea stops the
-// process with it, once the terminal was given back.
+// filter has the program stop and come back. Not by bubbletea's own message:
+// it sends the stop signal that we listen for, and that Go, once anybody has
+// listened for it, swallows for ever.
 func (s *signals) filter(_ tea.Model, msg tea.Msg) tea.Msg {
-	switch msg.(type) {
-	case tea.SuspendMsg:
-		s.mu.Lock()
-		signal.Stop(s.tstp)
-		signal.Reset(syscall.SIGTSTP)
-		s.mu.Unlock()
-	case tea.ResumeMsg:
-		s.mu.Lock()
-		signal.Notify(s.tstp, syscall.SIGTSTP)
-		s.mu.Unlock()
+	if _, ok := msg.(suspendMsg); !ok {
+		return msg
 	}
-	return msg
+	if orphaned() {
+		return stuckMsg{}
+	}
+	if err := s.program.ReleaseTerminal(); err != nil {
+		return failedMsg{fmt.Errorf("give the terminal back to suspend: %w", err)}
+	}
+	cont := make(chan os.Signal, 1)
+	signal.Notify(cont, syscall.SIGCONT)
+	defer signal.Stop(cont)
+	if err := syscall.Kill(os.Getpid(), syscall.SIGSTOP); err == nil {
+		<-cont
+	}
+	if err := s.program.RestoreTerminal(); err != nil {
+		return failedMsg{fmt.Errorf("take the terminal again after a suspension: %w", err)}
+	}
+	return tea.ResumeMsg{}
+}
+
+// orphaned tells whether our process group is orphaned: whether no process of
+// it has a parent in the same session and another group. Walks up from us, as
+// sudo without a terminal of its own is in our group, and its shell is not.
+func orphaned() bool {
+	group, err := unix.Getpgid(0)
+	if err != nil {
+		return true
+	}
+	session, err := unix.Getsid(0)
+	if err != nil {
+		return true
+	}
+	pid := os.Getpid()
+	for range 32 {
+		parent, ok := parentOf(pid)
+		if !ok || parent <= 1 {
+			return true
+		}
+		pg, err1 := unix.Getpgid(parent)
+		ps, err2 := unix.Getsid(parent)
+		if err1 != nil || err2 != nil || ps != session {
+			return true
+		}
+		if pg != group {
+			return false
+		}
+		pid = parent
+	}
+	return true
+}
+
+// parentOf is field 4 of /proc/PID/stat.
+func parentOf(pid int) (int, bool) {
+	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	if err != nil {
+		return 0, false
+	}
+	f := strings.Fields(string(b[bytes.LastIndexByte(b, ')')+1:]))
+	if len(f) < 2 {
+		return 0, false
+	}
+	n, err := strconv.Atoi(f[1])
+	return n, err == nil
 }

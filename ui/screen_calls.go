@@ -154,7 +154,7 @@ func (s *callsScreen) columns() callColumns {
 	cc := callColumns{name: 10, status: 16, tail: 15}
 	switch {
 	case s.width >= 110:
-		cc.object, cc.name, cc.status = 17, 14, 22
+		cc.object, cc.name, cc.status = 17, 14, 17
 	case s.width < 76:
 		cc.status, cc.tail = 8, 0
 	}

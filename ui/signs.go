@@ -2,8 +2,8 @@ package ui
 
 import "tsgtop/internal/sched"
 
-// signs are the characters that the screen draws with, each one cell wide: a
-// set for terminals that know Unicode and one for those that know ASCII only.
+// signs are the characters that the screen draws with, each one cell
+// wide (the arrow of ASCII apart): a set for terminals that know Unicode and one for those that know ASCII only.
 // Every state has a sign of its own, so that nothing is said by colour alone.
 type signs struct {
 	ascii    bool
