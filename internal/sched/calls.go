@@ -124,10 +124,10 @@ func (s *State) allocClient(c *Call) {
 		h = c.Client
 	}
 	if old := s.clients[h]; old != nil {
-		if old.byAlloc || old.found < c.End {
+		if !old.seen.overtook(c.End, old.born) {
 			s.endClient(old, c.Start) // its end was not seen
 		} else {
-			old.setOwner(s.process(c.PID, c.Start)) // a scan overtook this call
+			old.setOwner(s.process(c.PID, c.Start))
 		}
 	}
 	cl := s.client(h, c.PID, c.Start)
@@ -154,15 +154,22 @@ func (s *State) clientOf(c *Call) *client {
 	return cl
 }
 
-// allocObject gives the node of a new object. One that a scan found after this
-// call had ended is the same: the scan only came in first.
+// overtook tells whether what was allocated at an instant is what a scan found
+// already: the scan's result only came in before the call's record. It was so
+// where the scan began after the alloc, and where the alloc fell into the scan
+// and no other alloc of that handle (born) and no free of it is known.
+func (f scanned) overtook(alloc, born Time) bool {
+	return f.start > alloc || born == 0 && f.start != 0 && f.end >= alloc
+}
+
+// allocObject gives the node of a new object, which a scan may have found before.
 func (s *State) allocObject(c *Call) *object {
 	cl := s.clientOf(c)
 	if cl == nil {
 		return nil
 	}
 	if n := s.objects[Object{Client: c.Client, Handle: c.Object}]; n != nil &&
-		n.born == 0 && n.found > c.End && n.class == c.Number {
+		n.class == c.Number && n.seen.overtook(c.End, n.born) {
 		n.born = max(c.End, 1)
 		if n.orphan {
 			n.parentHandle = c.Parent
@@ -178,7 +185,7 @@ func (s *State) allocObject(c *Call) *object {
 func (s *State) applyFree(c *Call) {
 	h := c.Object
 	if cl := s.clients[h]; cl != nil && (c.Client == h || c.Client == 0) {
-		if cl.found > c.End || cl.born > c.End {
+		if cl.seen.start > c.End && cl.born == 0 || cl.born > c.End {
 			return // an earlier client of that handle
 		}
 		s.endClient(cl, c.End)
@@ -186,7 +193,7 @@ func (s *State) applyFree(c *Call) {
 	}
 	key := Object{Client: c.Client, Handle: h}
 	if n := s.objects[key]; n != nil {
-		if n.found > c.End || n.born > c.End {
+		if n.seen.start > c.End && n.born == 0 || n.born > c.End {
 			return // an earlier object of that handle
 		}
 		if n.tsg != nil {
@@ -198,6 +205,13 @@ func (s *State) applyFree(c *Call) {
 		return
 	}
 	s.tombs.add(key, c.End, s.now)
+	if cl := s.clients[c.Client]; cl != nil {
+		for _, o := range cl.orphansOf(h) {
+			if o.born <= c.End {
+				s.free(o, c.End)
+			}
+		}
+	}
 }
 
 // applyDup gives an object a second handle.

@@ -53,7 +53,7 @@ func (s *State) foundClient(v *Inventory, f *FoundClient) {
 	if c == nil {
 		return
 	}
-	c.found = max(c.found, v.Start)
+	c.seen.by(v)
 	if f.MPS {
 		c.mps = true
 	}
@@ -84,28 +84,31 @@ func (s *State) foundClient(v *Inventory, f *FoundClient) {
 	}
 }
 
-// foundObject gives the node of a found object, and whether it was made now. Nil where the stream knows better.
-func (s *State) foundObject(v *Inventory, key Object, pid int, parent Handle, class uint32) (n *object, fresh bool) {
+// foundObject gives the node of a found object, making it where there is none,
+// or where what the scan found is not the same as what had the handle. Nil
+// where the stream, or a newer scan, knows better.
+func (s *State) foundObject(v *Inventory, key Object, pid int, parent Handle, class uint32, same func(*object) bool) *object {
 	c := s.foundIn(v, key.Client, pid)
 	if c == nil || key.Handle == 0 {
-		return nil, false
+		return nil
 	}
-	if n = s.objects[key]; n != nil {
-		if n.born >= v.Start {
-			return nil, false
+	n := s.objects[key]
+	if n != nil {
+		if n.born >= v.Start || n.seen.start > v.Start {
+			return nil
 		}
-		if n.class == class {
-			n.found = max(n.found, v.Start)
-			return n, false
+		if n.class == class && (n.orphan || parent == 0 || n.parentHandle == parent) && same(n) {
+			n.seen.by(v)
+			return n
 		}
-		s.free(n, v.Start) // its handle was freed and used again, unseen
+		s.free(n, v.Start-1) // its handle was freed and used again, unseen
 	} else if s.tombs.after(key, v.Start) {
-		return nil, false
+		return nil
 	}
 	if n = s.newObject(c, key.Handle, parent, class, 0); n != nil {
-		n.found = v.Start
+		n.seen.by(v)
 	}
-	return n, true
+	return n
 }
 
 // internal tells whether RM made the TSG for a lone channel.
@@ -128,7 +131,11 @@ func (s *State) foundDevice(v *Inventory, client, h Handle, pid, gpu int) {
 		n.device = &device{instance: Unknown, gpu: Unknown}
 		s.adopt(n)
 	}
-	if n.device != nil && gpu >= 0 {
+	if n.device == nil || n.born >= v.Start {
+		return
+	}
+	n.seen.by(v)
+	if gpu >= 0 {
 		n.device.gpu = gpu
 	}
 }
@@ -137,7 +144,10 @@ func (s *State) foundTSG(v *Inventory, f *FoundTSG) {
 	if f.Device != 0 && s.tombs.after(Object{Client: f.Client, Handle: f.Device}, v.Start) {
 		return
 	}
-	n, _ := s.foundObject(v, f.Object, f.PID, f.Device, rm.ClassTSG)
+	n := s.foundObject(v, f.Object, f.PID, f.Device, rm.ClassTSG, func(n *object) bool {
+		t := n.tsg
+		return t == nil || (f.Number == nil || t.number == Unknown || t.number == int(*f.Number)) && t.unique.may(f.UniqueID)
+	})
 	if n == nil {
 		return
 	}
@@ -194,7 +204,9 @@ func (s *State) foundChannel(v *Inventory, f *FoundChannel) {
 	if parent != 0 && s.tombs.after(Object{Client: f.Client, Handle: parent}, v.Start) {
 		return
 	}
-	n, _ := s.foundObject(v, f.Object, 0, parent, f.Class)
+	n := s.foundObject(v, f.Object, 0, parent, f.Class, func(n *object) bool {
+		return n.channel == nil || n.channel.context.may(f.Context)
+	})
 	if n == nil {
 		return
 	}
@@ -231,12 +243,12 @@ func (s *State) endMissing(v *Inventory) {
 		objects[v.Channels[i].Object] = true
 		clients[v.Channels[i].Client] = true
 	}
-	for _, c := range s.clientsWhere(func(c *client) bool { return !clients[c.handle] && c.born < v.Start && c.found < v.Start }) {
+	for _, c := range s.clientsWhere(func(c *client) bool { return !clients[c.handle] && c.born < v.Start && c.seen.start < v.Start }) {
 		s.endClient(c, v.Start)
 	}
 	var gone []*object
 	for key, n := range s.objects {
-		if (n.tsg != nil || n.channel != nil) && n.born < v.Start && n.found < v.Start && !objects[key] {
+		if (n.tsg != nil || n.channel != nil) && n.born < v.Start && n.seen.start < v.Start && !objects[key] {
 			gone = append(gone, n)
 		}
 	}

@@ -17,8 +17,9 @@ type client struct {
 	holders  []int    // pids known to hold its file, sorted
 	file     uint32   // number of its file, 0: not known
 	born     Time     // end of the alloc; 0: before we started
-	found    Time     // start of the newest scan that found it
+	seen     scanned
 	mps      bool
+	orphans  int  // nodes whose parent is not known
 	orphaned Time // when the last known holder exited; 0: one is there, or none was known
 }
 
@@ -34,10 +35,19 @@ type object struct {
 	parentHandle Handle  // as given at the alloc
 	orphan       bool    // its parent is not known: it hangs on the root
 	born         Time    // end of the alloc; 0: before we started
-	found        Time    // start of the newest scan that found it
+	seen         scanned
 	device       *device
 	tsg          *tsg
 	channel      *channel
+}
+
+// scanned is when the newest scan that found something began and ended.
+type scanned struct{ start, end Time }
+
+func (f *scanned) by(v *Inventory) {
+	if v.Start > f.start {
+		*f = scanned{v.Start, v.End}
+	}
 }
 
 // device is what a device handle stands for.
@@ -156,6 +166,10 @@ func (s *State) newObject(c *client, h, parent Handle, class uint32, at Time) *o
 		s.cut++
 		return nil
 	}
+	if parent != c.handle && c.orphans >= maxOrphans && s.objects[Object{Client: c.handle, Handle: parent}] == nil {
+		s.cut++
+		return nil
+	}
 	n := &object{Object: key, class: class, client: c, parentHandle: parent, born: at}
 	s.objects[key] = n
 	s.hang(n)
@@ -166,16 +180,26 @@ func (s *State) newObject(c *client, h, parent Handle, class uint32, at Time) *o
 func (s *State) hang(n *object) {
 	n.detach()
 	p := n.client.root
-	n.orphan = false
+	n.setOrphan(false)
 	if n.parentHandle != n.client.handle {
 		q := s.objects[Object{Client: n.Client, Handle: n.parentHandle}]
 		if q != nil && q != n && !q.under(n) {
 			p = q
 		} else {
-			n.orphan = true
+			n.setOrphan(true)
 		}
 	}
 	n.attach(p)
+}
+
+func (n *object) setOrphan(orphan bool) {
+	switch {
+	case orphan && !n.orphan:
+		n.client.orphans++
+	case !orphan && n.orphan:
+		n.client.orphans--
+	}
+	n.orphan = orphan
 }
 
 // under tells whether n hangs below q.
@@ -188,16 +212,33 @@ func (n *object) under(q *object) bool {
 	return false
 }
 
-// adopt gives a new node the children that were there before it was known.
+// adopt gives a new node the children that were there before it was known. A
+// child that is older than the node was an earlier object's, and ended with it.
 func (s *State) adopt(n *object) {
-	for o := n.client.root.child; o != nil; {
-		next := o.next
-		if o.orphan && o.parentHandle == n.Handle && o != n {
+	for _, o := range n.client.orphansOf(n.Handle) {
+		switch {
+		case o == n:
+		case o.born != 0 && o.born < n.born:
+			s.free(o, n.born)
+		default:
 			s.hang(o)
 			s.placed(o)
 		}
-		o = next
 	}
+}
+
+// orphansOf gives the nodes that wait for a parent of that handle.
+func (c *client) orphansOf(parent Handle) []*object {
+	if c.orphans == 0 {
+		return nil
+	}
+	var l []*object
+	for o := c.root.child; o != nil; o = o.next {
+		if o.orphan && o.parentHandle == parent {
+			l = append(l, o)
+		}
+	}
+	return l
 }
 
 // free ends a node and all below it.
@@ -206,6 +247,7 @@ func (s *State) free(n *object, at Time) {
 		s.free(n.child, at)
 	}
 	n.detach()
+	n.setOrphan(false)
 	delete(s.objects, n.Object)
 	s.tombs.add(n.Object, at, s.now)
 	if n.channel != nil {

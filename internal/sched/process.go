@@ -14,11 +14,11 @@ type process struct {
 
 // Name is the short name of a process: the last part of its executable's path,
 // or its comm. It is untrusted text. Empty where neither is known.
-func (p Process) Name() string {
-	if p.Exe != "" {
-		return path.Base(p.Exe)
+func (e Process) Name() string {
+	if e.Exe != "" {
+		return path.Base(e.Exe)
 	}
-	return p.Comm
+	return e.Comm
 }
 
 // process finds the running process of that pid, or makes one of which nothing

@@ -318,7 +318,9 @@ func (b *rowsBuilder) scoreWindow(sc *Score, r *row, g *gpu, own *engine, w Wind
 		}
 	}
 	if competed > 0 {
-		sc.Share = b.float(float64(t.competed) / float64(competed))
+		// More than all can only come from a source whose clock jumps, or that
+		// has one context on two engines.
+		sc.Share = b.float(min(1, float64(t.competed)/float64(competed)))
 	} else {
 		sc.WhyNull = nothingCompeted[w]
 	}

@@ -12,6 +12,7 @@ const (
 	maxEngines   = 16 // graphics engines of one GPU: more than one only with MIG
 	maxClients   = 1 << 14
 	maxObjects   = 1 << 16 // devices, TSGs and channels
+	maxOrphans   = 1 << 10 // of one client: objects whose parent is not known
 	maxTSGs      = 1 << 12
 	maxContexts  = 1 << 12 // of all GPUs' traces
 	maxProcesses = 1 << 14

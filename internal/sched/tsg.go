@@ -22,6 +22,9 @@ func (o *optional) set(p *uint32) {
 	}
 }
 
+// may tells whether the number can be p, as far as both are known.
+func (o optional) may(p *uint32) bool { return !o.ok || p == nil || o.v == *p }
+
 func (o optional) ptr() *uint32 {
 	if !o.ok {
 		return nil

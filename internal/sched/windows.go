@@ -225,6 +225,15 @@ func (r *rowStats) add(quantity int, t Time, ns int64) {
 	r.hq[r.open%quarters].h[quantity].add(ns)
 }
 
+// addTurn counts a turn that ended at t, in the bucket that its durations go to.
+func (r *rowStats) addTurn(t Time) {
+	i := int64(t / quarter)
+	if i > r.open {
+		r.advance(i)
+	}
+	r.ring.addTurn(max(t, Time(r.open)*quarter))
+}
+
 // advance closes the running bucket and opens bucket i.
 func (r *rowStats) advance(i int64) {
 	from := &r.hq[r.open%quarters]
