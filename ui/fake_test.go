@@ -16,12 +16,11 @@ var t0 = sched.Time(time.Date(2026, 3, 4, 14, 20, 7, 120e6, time.UTC).UnixNano()
 
 // fakeBoard answers with a synthetic machine, at the instant now.
 type fakeBoard struct {
-	now    sched.Time
-	snap   func(now sched.Time) *sched.Snapshot
-	calls  []sched.CallLine
-	asked  sched.SnapshotOptions
-	asks   int
-	detail bool
+	now   sched.Time
+	snap  func(now sched.Time) *sched.Snapshot
+	calls []sched.CallLine
+	asked sched.SnapshotOptions
+	asks  int
 }
 
 func (b *fakeBoard) Snapshot(o sched.SnapshotOptions) *sched.Snapshot {

@@ -22,9 +22,8 @@ type detailScreen struct {
 
 // baseline is a TSG's residency histogram when a command was sent to it.
 type baseline struct {
-	command string
-	number  int
-	hist    sched.Histogram
+	number int
+	hist   sched.Histogram
 }
 
 func (s *detailScreen) open(gen uint64) {

@@ -20,7 +20,6 @@ type table struct {
 	index  int   // of sel in rows
 	offset int   // first row in view
 	height int   // rows in view, as last drawn
-	lost   string
 }
 
 // refresh makes the rows of the present snapshot and finds the selection.
