@@ -271,7 +271,7 @@ func TestMemoryIsBounded(t *testing.T) {
 	runtime.GC()
 	runtime.ReadMemStats(&before)
 	at := t0
-	for i := range uint32(150_000) {
+	for i := range uint32(60_000) {
 		at += us
 		client := Handle(0x1000 + i)
 		s.Apply(CallBatch{Calls: []Call{
