@@ -18,6 +18,9 @@ func (s *State) Snapshot(opt SnapshotOptions) *Snapshot {
 		CallRate: s.callRate(),
 		Cut:      s.cut,
 	}
+	if out.Time == 0 {
+		out.Time = s.source.Time
+	}
 	for _, g := range s.gpus {
 		if s.shown(g.view.Index) {
 			out.GPUs = append(out.GPUs, s.viewGPU(g))

@@ -136,11 +136,9 @@ func (s *State) Apply(ev Event) []Lifecycle {
 		s.log.addExit(e)
 		s.applyExit(e)
 	case SourceInfo:
-		s.tick(e.Time)
 		e.Notes = slices.Clone(e.Notes)
 		s.source = e
 	case ProbeStatus:
-		s.tick(e.Time)
 		s.applyProbe(e)
 	case GPU:
 		s.tick(e.Time)
@@ -155,7 +153,6 @@ func (s *State) Apply(ev Event) []Lifecycle {
 		s.tick(e.Time)
 		s.applyXid(e)
 	case Command:
-		s.tick(e.Time)
 		s.applyCommand(e)
 	case ClockTie:
 		s.tick(e.Time)
@@ -168,7 +165,9 @@ func (s *State) Apply(ev Event) []Lifecycle {
 	return s.derived
 }
 
-// tick moves the newest instant.
+// tick moves the newest instant, by what was observed. What a source says of
+// itself and commands do not move it: they can bear another clock's time than
+// the recording that is played.
 func (s *State) tick(t Time) {
 	if t > s.now && t <= maxTime {
 		s.now = t
