@@ -1,7 +1,9 @@
 package ui
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -103,7 +105,6 @@ func (c *Common) probeParts(snap *sched.Snapshot) []part {
 	type lamp struct {
 		name  string
 		state sched.ProbeState
-		rung  string
 	}
 	var lamps []lamp
 	for i := range snap.Probes {
@@ -118,9 +119,10 @@ func (c *Common) probeParts(snap *sched.Snapshot) []part {
 			}
 		}
 		if !found {
-			lamps = append(lamps, lamp{p.Probe, p.State, p.Rung})
+			lamps = append(lamps, lamp{p.Probe, p.State})
 		}
 	}
+	slices.SortStableFunc(lamps, func(a, b lamp) int { return cmp.Compare(probeOrder(a.name), probeOrder(b.name)) })
 	var out []part
 	for _, l := range lamps {
 		main := l.name == "rm" || l.name == "ctxsw" || l.name == "xid"
@@ -138,6 +140,14 @@ func (c *Common) probeParts(snap *sched.Snapshot) []part {
 		}})
 	}
 	return out
+}
+
+// probeOrder keeps the lamps in their places, whichever probe spoke up first.
+func probeOrder(name string) int {
+	if i := slices.Index([]string{"rm", "ctxsw", "xid"}, name); i >= 0 {
+		return i
+	}
+	return 3
 }
 
 func worse(a, b sched.ProbeState) bool {

@@ -26,7 +26,13 @@ type histMark struct {
 func (v *histogramView) draw(c *Common, width, height int) []string {
 	box := *c
 	box.width = width
-	out := []string{box.line().put(rolePlain, " ").cut(roleHead, c.own(v.title), width-2).String()}
+	head := box.line().put(rolePlain, " ").cut(roleHead, c.own(v.title), width-2)
+	for _, m := range v.marks {
+		if s := "  " + m.label + " " + c.micros(m.at); head.room() > cellCount(s) {
+			head.put(roleDim, s)
+		}
+	}
+	out := []string{head.String()}
 	lo, hi, ok := v.bounds()
 	if !ok {
 		why := v.why

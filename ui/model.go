@@ -86,7 +86,10 @@ func New(opts Options) (*Model, error) {
 			return nil, fmt.Errorf("ui: no such column; there are: %s", strings.Join(ColumnIDs(), ", "))
 		}
 	}
-	c := &Common{opts: &opts, signs: &unicodeSigns, onGPU: sched.Unknown, window: opts.Window, speed: 1}
+	c := &Common{opts: &opts, signs: &unicodeSigns, onGPU: sched.Unknown, window: opts.Window, speed: opts.Speed}
+	if c.speed <= 0 {
+		c.speed = 1
+	}
 	if opts.ASCII {
 		c.signs = &asciiSigns
 	}

@@ -297,21 +297,36 @@ func (m *Model) replay(a action) {
 		p.SetSpeed(m.speed)
 		return
 	}
-	marks, ok := p.(Marker)
-	if !ok {
+	if a == actNextMark {
+		if marks, ok := p.(Marker); ok {
+			marks.NextMark()
+			m.say(roleDim, "on to the next command or Xid")
+		}
 		return
 	}
-	at, _, _ := p.Position()
-	to, found := marks.NextMark(at)
-	if a == actPrevMark {
-		to, found = marks.PrevMark(at)
-	}
-	if !found {
-		m.say(roleDim, "no further command or Xid there")
+	at, first, _ := p.Position()
+	to, found := m.markBefore(at.Add(-time.Second))
+	if !found || to < first {
+		m.say(roleDim, "no command or Xid before this")
 		return
 	}
 	p.Seek(to)
 	m.renew(true)
+}
+
+// markBefore is the latest command or Xid before t, of those that were played.
+func (m *Model) markBefore(t sched.Time) (at sched.Time, found bool) {
+	for i := range m.live.Commands {
+		if a := m.live.Commands[i].Asked; a < t && a > at {
+			at, found = a, true
+		}
+	}
+	for i := range m.live.Xids {
+		if a := m.live.Xids[i].Time; a < t && a > at {
+			at, found = a, true
+		}
+	}
+	return at, found
 }
 
 func (m *Model) release() {

@@ -67,13 +67,9 @@ type Recorder interface {
 	Stop() (path string, err error)
 }
 
-// Marker is a Player that knows where commands and Xids are in what it plays.
-type Marker interface {
-	// NextMark and PrevMark: the instant of the nearest command or Xid after or
-	// before t; false where there is none.
-	NextMark(t sched.Time) (sched.Time, bool)
-	PrevMark(t sched.Time) (sched.Time, bool)
-}
+// Marker is a Player that goes on, as fast as it can, until the next command
+// or Xid.
+type Marker interface{ NextMark() }
 
 // Options are all that the screen is given. Board is required.
 type Options struct {
@@ -81,6 +77,7 @@ type Options struct {
 	Controller Controller // nil: read-only
 	ReadOnly   string     // why there is no controller, in a sentence
 	Player     sched.Player
+	Speed      float64 // of the Player, as it begins; 0: 1
 	Looker     sched.Looker
 	Releaser   sched.Releaser
 	Recorder   Recorder

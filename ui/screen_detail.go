@@ -189,18 +189,18 @@ func (s *detailScreen) facts(t *sched.TSGView) []string {
 
 func (s *detailScreen) histograms(t *sched.TSGView, d *sched.Detail) []string {
 	score := &t.Score[s.window]
-	res := histogramView{title: "residency (length of turns), log scale", h: &d.Residency, why: t.WhyNull, marks: s.marks(score.Residency)}
+	res := histogramView{title: "residency", h: &d.Residency, why: t.WhyNull, marks: s.marks(score.Residency)}
 	if t.Timeslice != nil {
-		res.marks = append([]histMark{{float64(*t.Timeslice), "timeslice"}}, res.marks...)
+		res.marks = append([]histMark{{float64(*t.Timeslice), "timeslice"}}, res.marks...) // first: its mark has the place where two fall together
 	}
 	if b, ok := s.before[t.Gen]; ok {
 		after := minus(&d.Residency, &b.hist)
 		if after.Total > 0 {
 			res.h, res.before = after, &b.hist
-			res.title = fmt.Sprintf("residency after #%d (bars) and before it (%s)", b.number, s.signs.dot)
+			res.title = fmt.Sprintf("residency after #%d, before it %s", b.number, s.signs.dot)
 		}
 	}
-	wait := histogramView{title: "wait (off after a turn that was cut), log scale", h: &d.Wait, why: t.WhyNull, marks: s.marks(score.Wait)}
+	wait := histogramView{title: "wait", h: &d.Wait, why: t.WhyNull, marks: s.marks(score.Wait)}
 	height := 8
 	if s.height >= 30 {
 		height = 10
