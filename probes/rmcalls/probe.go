@@ -195,6 +195,10 @@ func (p *Probe) attachAll(needed, optional []string) error {
 // Rung is the rung in use.
 func (p *Probe) Rung() Rung { return p.rung }
 
+// Pins tells whether the probe keeps the driver's module from being unloaded:
+// then only Close lets it go.
+func (p *Probe) Pins() bool { return p.rung == RungFentry || p.rung == RungKprobe }
+
 // Refusals are why each better rung is not in use, best first.
 func (p *Probe) Refusals() []*Refusal { return p.refusals }
 
@@ -236,10 +240,7 @@ func (p *Probe) Close() error {
 
 func (p *Probe) release() error {
 	var errs []error
-	// Beginnings first, so that as few calls as can be are cut in half.
-	for i := len(p.links) - 1; i >= 0; i-- {
-		errs = append(errs, p.links[i].Close())
-	}
+	errs = append(errs, detach(p.links)...)
 	p.links = nil
 	if p.ring != nil {
 		errs = append(errs, p.ring.Close())
@@ -251,4 +252,16 @@ func (p *Probe) release() error {
 		p.coll.Close()
 	}
 	return errors.Join(errs...)
+}
+
+// detach closes links all at once: each waits for the kernel to be done with
+// it, up to 0.1 s.
+func detach(links []link.Link) []error {
+	errs := make([]error, len(links))
+	var wg sync.WaitGroup
+	for i, l := range links {
+		wg.Go(func() { errs[i] = l.Close() })
+	}
+	wg.Wait()
+	return errs
 }

@@ -110,8 +110,7 @@ func (r Rung) programs() (needed, optional []string) {
 		return []string{"fexit_ioctl", "fentry_ioctl"}, []string{"fentry_close"}
 	case RungKprobe:
 		return []string{"kretprobe_ioctl", "kprobe_ioctl"}, []string{"kprobe_close"}
-	}
-	if r == RungTP {
+	case RungTP:
 		return []string{"tp_exit_open", "tp_enter_close", "tp_exit_ioctl", "tp_enter_ioctl"}, nil
 	}
 	return []string{"sys_exit", "sys_enter"}, nil

@@ -1,0 +1,140 @@
+package rmcalls
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/btf"
+	"golang.org/x/sys/unix"
+
+	"tsgtop/internal/sched"
+)
+
+// TestLadder: the best rung that works here is taken, and each better one has
+// its reason, in the status too.
+func TestLadder(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("skip: needs root: loading eBPF programs")
+	}
+	p, err := Open(Options{Major: standInMajor})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	rungs := Rungs()
+	refused := p.Refusals()
+	if len(refused) >= len(rungs) || rungs[len(refused)] != p.Rung() {
+		t.Fatalf("on rung %s after %d refusals of %v", p.Rung(), len(refused), rungs)
+	}
+	s := p.Status()
+	if s.Probe != "rm" || s.State != sched.ProbeOK || s.Rung != p.Rung().Title() {
+		t.Errorf("status %+v", s)
+	}
+	for i, r := range refused {
+		if r.Rung != rungs[i] || r.Reason == "" || !strings.Contains(s.Why, string(r.Reason)) {
+			t.Errorf("refusal %d: %+v; status %q", i, r, s.Why)
+		}
+	}
+	if !exists("/sys/module/nvidia") {
+		if len(refused) < 2 || refused[0].Reason != NoModule || refused[1].Reason != NoModule {
+			t.Errorf("refusals without the driver: %v", refused)
+		}
+	}
+	if e := p.ExitStatus(); e.State != sched.ProbeOK {
+		t.Errorf("ends of processes: %+v", e)
+	}
+}
+
+// TestForcedRung: a rung that cannot be had is an error with its reason, not
+// another rung.
+func TestForcedRung(t *testing.T) {
+	if exists("/sys/module/nvidia") {
+		t.Skip("skip: the nvidia module is loaded here, so its rungs may work")
+	}
+	for _, rung := range []Rung{RungFentry, RungKprobe} {
+		p, err := Open(Options{Rung: rung})
+		if err == nil {
+			p.Close()
+			t.Fatalf("%s opened without the driver", rung)
+		}
+		var u *Unavailable
+		var r *Refusal
+		if !errors.As(err, &u) || len(u.Refusals) != 1 || !errors.As(err, &r) || r.Rung != rung || r.Reason != NoModule {
+			t.Errorf("%s: %v", rung, err)
+		}
+		if s := Missing(err); s.State != sched.ProbeMissing || !strings.Contains(s.Why, string(NoModule)) || s.Help == "" {
+			t.Errorf("%s: status %+v", rung, s)
+		}
+	}
+}
+
+func TestRefusalReasons(t *testing.T) {
+	for _, c := range []struct {
+		err  error
+		want Reason
+	}{
+		{fmt.Errorf("load: %w", ebpf.ErrNotSupported), OldKernel},
+		{fmt.Errorf("attach: %w", os.ErrNotExist), NoFunction},
+		{fmt.Errorf("target: %w", btf.ErrNotFound), NoFunction},
+		{fmt.Errorf("load: %w", unix.EINVAL), OtherReason},
+		{&noTracefs{unix.EPERM}, NoTracefs},
+	} {
+		r := RungFentry.refuse(c.err)
+		if r.Reason != c.want || !errors.Is(r, errors.Unwrap(c.err)) {
+			t.Errorf("%v: %+v, want %q", c.err, r, c.want)
+		}
+		if !strings.Contains(r.Error(), string(c.want)) || !strings.Contains(r.Error(), "fentry") {
+			t.Errorf("text %q", r.Error())
+		}
+	}
+	denied := RungFentry.refuse(unix.EPERM)
+	switch {
+	case os.Geteuid() != 0:
+		if denied.Reason != NotRoot {
+			t.Errorf("as an ordinary user: %+v", denied)
+		}
+	case lockedDown():
+		if denied.Reason != Lockdown {
+			t.Errorf("under lockdown: %+v", denied)
+		}
+	default:
+		if denied.Reason != Forbidden {
+			t.Errorf("as root: %+v", denied)
+		}
+	}
+}
+
+// TestCloseTwice: Close ends Run and can be called again.
+func TestCloseEndsRun(t *testing.T) { eachRung(t, testCloseEndsRun) }
+
+func testCloseEndsRun(t *testing.T, rung Rung) {
+	p := open(t, Options{Rung: rung})
+	started := make(chan struct{})
+	done := make(chan error, 1)
+	first := true
+	go func() {
+		done <- p.Run(t.Context(), func([]sched.Event) {
+			if first {
+				first = false
+				close(started)
+			}
+		})
+	}()
+	<-started
+	if err := p.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-done; err != nil {
+		t.Errorf("Run after Close: %v", err)
+	}
+	if err := p.Close(); err != nil {
+		t.Errorf("closed twice: %v", err)
+	}
+	if _, err := p.WaitOwn(1, OwnEntry, 1); !errors.Is(err, ErrNotSeen) {
+		t.Errorf("waiting on a closed probe: %v", err)
+	}
+}
