@@ -218,3 +218,14 @@ func (m *meeting) counters() *Counters {
 }
 
 var errNoFile = errors.New("none of its open files owns the client")
+
+// MeterOff turns off RM's RPC meter where the journal says that a tsgtop that
+// has died left it on.
+func (f *FD) MeterOff() error {
+	dev, err := f.rm.Open()
+	if err != nil {
+		return fmt.Errorf("RM's RPC meter was left on by a tsgtop that died: %w", err)
+	}
+	defer dev.Close()
+	return meterLeftOn(f.journal, f.self, dev)
+}

@@ -1,0 +1,502 @@
+//go:build linux
+
+package actions
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"tsgtop/actions/audit"
+	"tsgtop/actions/journal"
+	"tsgtop/actions/verdict"
+	"tsgtop/internal/rm"
+	"tsgtop/internal/sched"
+)
+
+// Paces, by the source's clock.
+const (
+	look          = 5 * time.Millisecond   // how often the trace and the answer are looked at
+	say           = 250 * time.Millisecond // how often a lamp that waits says for how long
+	baselineLimit = verdict.Baseline + 500*time.Millisecond
+	countersEvery = 500 * time.Millisecond
+	settleAfter   = 50 * time.Millisecond // after a set value, until the schedule is taken to follow it
+)
+
+// run is one command on its way.
+type run struct {
+	c    *Controller
+	done chan struct{} // closed when the command has come to an end
+	over bool          // it is
+
+	turn sync.Mutex // one happening at a time
+	life life
+
+	mu       sync.Mutex // guards what follows
+	cmd      sched.Command
+	requests []happening // undo or cancel, asked for while it is under way
+
+	judge    *verdict.Judge
+	seen     uint64     // of the tape
+	calm     sched.Time // trace before this is of another regime
+	gone     string     // the target ended: when
+	results  []Result
+	outcome  *Outcome // of its undo
+	original *uint64  // as the journal has it
+	unlock   func()
+	keep     bool
+	answers  chan Result // of the call that is under way
+	shown    string
+	counted  chan *Counters
+	countAt  sched.Time
+}
+
+func newJudge(c *Controller, cmd sched.Command) *verdict.Judge {
+	return verdict.New(planOf(cmd, c.o.Wait, c.o.Board.Snapshot(sched.SnapshotOptions{})))
+}
+
+// command gives the command as it stands.
+func (r *run) command() sched.Command {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	cmd := r.cmd
+	cmd.Xid = append([]uint32(nil), r.cmd.Xid...)
+	return cmd
+}
+
+// change changes the command and publishes it.
+func (r *run) change(f func(*sched.Command)) {
+	r.mu.Lock()
+	f(&r.cmd)
+	r.mu.Unlock()
+	r.show()
+}
+
+// show publishes the command, if it is not as it was shown last.
+func (r *run) show() {
+	r.mu.Lock()
+	r.cmd.Time = r.c.o.Clock.Now()
+	cmd := r.cmd
+	cmd.Xid = append([]uint32(nil), r.cmd.Xid...)
+	cmd.Calls.ByStatus = map[string]int{}
+	for k, n := range r.cmd.Calls.ByStatus {
+		cmd.Calls.ByStatus[k] = n
+	}
+	now := fmt.Sprint(cmd.Step, cmd.Calls, cmd.Ran, cmd.Accepted.Lamp, cmd.Changed.Lamp, cmd.Restored != nil, cmd.Xid, cmd.Undo, cmd.Why)
+	same := now == r.shown
+	r.shown = now
+	r.mu.Unlock()
+	if !same {
+		r.c.o.Board.Feed([]sched.Event{cmd})
+	}
+}
+
+// begin runs the command from the operator's yes to its end.
+func (r *run) begin() {
+	r.show()
+	r.happen(confirmed)
+}
+
+// happen lets something happen, and does what then is to be done, until nothing
+// more is.
+func (r *run) happen(h happening) {
+	r.turn.Lock()
+	defer r.turn.Unlock()
+	queue := []happening{h}
+	for len(queue) > 0 {
+		h, queue = queue[0], queue[1:]
+		var demands []demand
+		r.life, demands = next(r.life, h)
+		r.change(func(c *sched.Command) { c.Step = r.life.step })
+		for _, d := range demands {
+			queue = append(queue, r.do(d)...)
+		}
+		if r.life.ended() && (r.life.answered || !r.life.issued) {
+			r.c.landed(r)
+		}
+		if r.life.ended() && !r.over && len(queue) == 0 {
+			r.over = true
+			close(r.done)
+		}
+	}
+}
+
+// request asks a command that is under way for something, or has it happen now.
+func (r *run) request(h happening) {
+	select {
+	case <-r.done:
+		r.happen(h)
+	default:
+		r.mu.Lock()
+		r.requests = append(r.requests, h)
+		r.mu.Unlock()
+	}
+}
+
+func (r *run) asked() (happening, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.requests) == 0 {
+		return 0, false
+	}
+	h := r.requests[0]
+	r.requests = r.requests[1:]
+	return h, true
+}
+
+// do does what the life demands, and gives its outcome.
+func (r *run) do(d demand) []happening {
+	switch d {
+	case wantAudit:
+		if err := r.c.o.Audit.Write(r.line(audit.Intent)); err != nil {
+			r.refused("not sent, because the audit log could not be written: " + err.Error())
+			return []happening{auditFailed}
+		}
+		return []happening{audited}
+	case wantJournal:
+		if err := r.journal(); err != nil {
+			r.refused("not sent, because it could not be made sure that it can be put back: " + err.Error())
+			return []happening{journalFailed}
+		}
+		return []happening{journaled}
+	case wantBaseline:
+		return []happening{r.baseline()}
+	case wantIssue:
+		return []happening{r.issue()}
+	case wantJudge:
+		return []happening{r.judged()}
+	case wantResult:
+		r.result(audit.Result)
+	case wantRefusal:
+		r.refused("")
+		r.result(audit.Refused)
+	case wantUndo:
+		return []happening{r.putBack()}
+	case wantRelease:
+		r.c.drop(r)
+		if err := r.c.o.Journal.Release(r.cmd.Op, r.cmd.Target, r.c.o.Self, "nothing was changed"); err != nil {
+			r.change(func(c *sched.Command) { c.Undo = "nothing was changed; the journal could not be told: " + err.Error() })
+		}
+	}
+	return nil
+}
+
+func (r *run) line(e audit.Event) audit.Line {
+	l := audit.OfCommand(e, r.command())
+	l.Force, l.Keep = r.c.o.Force, r.keep
+	return l
+}
+
+// result writes what came of it to the audit log; that it cannot be is said on
+// the command.
+func (r *run) result(e audit.Event) {
+	r.mu.Lock()
+	r.cmd.Time = r.c.o.Clock.Now()
+	r.mu.Unlock()
+	if err := r.c.o.Audit.Write(r.line(e)); err != nil {
+		r.change(func(c *sched.Command) {
+			c.Why = strings.TrimPrefix(c.Why+"; its result is not in the audit log: "+err.Error(), "; ")
+		})
+	}
+}
+
+// refused says of all lamps that nothing was sent, and why; empty: as said before.
+func (r *run) refused(why string) {
+	r.change(func(c *sched.Command) {
+		if c.Why == "" {
+			c.Why = why
+		}
+		none := sched.Lamp{State: sched.LampUnknown, Why: "nothing was sent"}
+		c.Ran, c.Accepted.Lamp, c.Changed.Lamp = none, none, none
+	})
+}
+
+// journal starts the watcher, if it is not there, and writes the old value down.
+func (r *run) journal() error {
+	if err := r.c.watch(); err != nil {
+		return fmt.Errorf("%w: %w", ErrNoWatcher, err)
+	}
+	cmd := r.command()
+	h := journal.Hold{Owner: r.c.o.Self, Command: cmd.ID, Value: *cmd.New, Actuator: cmd.Actuator}
+	if cmd.Old != nil {
+		h.Before = *cmd.Old
+	}
+	e, err := r.c.o.Journal.Hold(cmd.Op, cmd.Target, cmd.Old, h)
+	if err != nil {
+		return err
+	}
+	r.original = e.Original
+	r.c.push(r)
+	return nil
+}
+
+// baseline waits until there is enough trace to compare with, or more will not
+// come.
+func (r *run) baseline() happening {
+	r.change(func(c *sched.Command) {
+		c.Changed.Why = "looking at the trace before the call"
+	})
+	begin := r.c.o.Clock.Now()
+	r.observe()
+	for {
+		if h, ok := r.asked(); ok && (h == cancelled || h == undoAsked) {
+			r.refused("taken back before anything was sent")
+			return cancelled
+		}
+		if r.gone != "" {
+			r.refused("nothing was sent: " + r.gone)
+			return targetGone
+		}
+		ready, missing := r.judge.Ready()
+		if ready || r.c.o.Clock.Now().Sub(begin) > baselineLimit {
+			return baselineDone
+		}
+		if r.c.o.Clock.Sleep(context.Background(), look) != nil {
+			return targetGone
+		}
+		r.observe()
+		if r.due(say) {
+			r.change(func(c *sched.Command) { c.Changed.Why = "looking at the trace before the call: " + missing })
+		}
+	}
+}
+
+// due tells whether so much time has passed since it last said yes.
+func (r *run) due(every time.Duration) bool {
+	now := r.c.o.Clock.Now()
+	if now.Sub(r.countAt) < every {
+		return false
+	}
+	r.countAt = now
+	return true
+}
+
+// issue sends the command's calls, and waits for RM.
+func (r *run) issue() happening {
+	cmd := r.command()
+	n := max(1, cmd.Count)
+	r.count(r.c.o.Actuator.Counters(context.Background(), cmd.Target))
+	start := r.c.o.Clock.Now()
+	r.change(func(c *sched.Command) { c.Issued = start; c.Ran.Why = "the call is on its way" })
+	for i := range n {
+		if i > 0 {
+			if pause := start.Add(time.Duration(i) * cmd.Every).Sub(r.c.o.Clock.Now()); pause > 0 {
+				r.c.o.Clock.Sleep(context.Background(), pause)
+			}
+			if h, ok := r.asked(); ok && h == cancelled {
+				break
+			}
+		}
+		began := r.c.o.Clock.Now()
+		q := Request{ID: callID(), Command: cmd.ID, Op: cmd.Op, Target: cmd.Target, Wait: n > 1, MeterRPC: i == 0 || i == n-1}
+		if cmd.New != nil {
+			q.Value = *cmd.New
+		}
+		if cmd.Op == sched.OpTimeslice {
+			q.Expect = cmd.Old
+		}
+		answer := make(chan Result, 1)
+		go func() { answer <- r.c.o.Actuator.Do(context.Background(), q) }()
+		res, ok := r.await(answer, q, began)
+		if !ok {
+			r.late(answer)
+			return unanswered
+		}
+		r.take(res, i == n-1)
+		if !res.Sent || i < n-1 && r.due(say) {
+			r.show()
+		}
+		if !res.Sent {
+			break
+		}
+		if rest := MinPreemptGap - r.c.o.Clock.Now().Sub(began); i < n-1 && rest > 0 {
+			r.c.o.Clock.Sleep(context.Background(), rest)
+		}
+	}
+	return r.answered()
+}
+
+// await waits for RM's answer, and says for how long.
+func (r *run) await(answer chan Result, q Request, began sched.Time) (Result, bool) {
+	ctx := context.Background()
+	// It mostly comes within a millisecond.
+	select {
+	case res := <-answer:
+		return res, true
+	case <-time.After(3 * time.Millisecond):
+	}
+	for {
+		select {
+		case res := <-answer:
+			return res, true
+		default:
+		}
+		waited := r.c.o.Clock.Now().Sub(began)
+		if waited > r.c.o.Patience {
+			r.change(func(c *sched.Command) {
+				c.Ran = r.entered(q)
+				why := fmt.Sprintf("RM has not answered for %.1f s; the driver gives up a GSP that does not answer after up to 45 s", waited.Seconds())
+				c.Accepted.Lamp = sched.Lamp{State: sched.LampUnknown, Why: why}
+				c.Changed.Lamp = sched.Lamp{State: sched.LampUnknown, Why: "RM has not answered, so that it is not known when the hardware was asked"}
+			})
+			return Result{}, false
+		}
+		if waited > say && r.due(say) {
+			r.observe()
+			r.change(func(c *sched.Command) {
+				c.Accepted.Lamp = sched.Lamp{State: sched.LampWaiting, Why: fmt.Sprintf("RM has not answered for %.1f s", waited.Seconds())}
+				if l := r.entered(q); l.State == sched.LampYes {
+					c.Ran = l
+				}
+			})
+		}
+		r.c.o.Clock.Sleep(ctx, look)
+	}
+}
+
+// entered is the lamp RAN of a call that has not come back.
+func (r *run) entered(q Request) sched.Lamp {
+	if s, ok := r.c.o.Actuator.(interface{ Entered(id uint64) bool }); ok && s.Entered(q.ID) {
+		return sched.Lamp{State: sched.LampYes, Why: "the eBPF program saw the call go into the driver; it has not come back yet"}
+	}
+	return sched.Lamp{State: sched.LampUnknown, Why: "the call has not come back, and it cannot be told whether it got into the driver"}
+}
+
+// unjudged is the lamp CHANGED of a command that was not waited for.
+func (r *run) unjudged(why string) {
+	r.change(func(c *sched.Command) { c.Changed.Lamp = sched.Lamp{State: sched.LampUnknown, Why: why} })
+}
+
+// late takes an answer that comes when patience is at an end.
+func (r *run) late(answer chan Result) {
+	go func() {
+		res := <-answer
+		<-r.done
+		r.take(res, true)
+		r.change(func(c *sched.Command) {
+			c.Accepted.Why += fmt.Sprintf(" (%.1f s after it was sent)", res.End.Sub(res.Start).Seconds())
+		})
+		r.happen(r.answered())
+		r.result(audit.Result)
+		if h, ok := r.asked(); ok {
+			r.happen(h)
+		}
+	}()
+}
+
+// take notes what came of one call.
+func (r *run) take(res Result, last bool) {
+	r.results = append(r.results, res)
+	call := verdict.Call{Begin: res.Start, End: res.End}
+	if res.RPC.Seen {
+		call.RPCAt, call.RPCDone = res.RPC.Start, res.RPC.Start.Add(res.RPC.Took)
+	}
+	if res.Sent {
+		r.count(res.Before)
+		r.judge.Issue(call, last)
+		r.count(res.After)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if res.Sent {
+		r.cmd.Calls.Sent++
+		if len(r.results) == 1 && res.Start > 0 {
+			r.cmd.Issued = res.Start
+		}
+	}
+	if res.Answered {
+		if res.Status == 0 {
+			r.cmd.Calls.OK++
+		}
+		if r.cmd.Calls.ByStatus == nil {
+			r.cmd.Calls.ByStatus = map[string]int{}
+		}
+		r.cmd.Calls.ByStatus[rm.StatusName(res.Status)]++
+	}
+	r.cmd.Ran, r.cmd.Accepted = ranOf(r.results), acceptedOfAll(r.results)
+}
+
+// answered is what RM's answers come to.
+func (r *run) answered() happening {
+	if r.life.value || len(r.results) > 1 {
+		r.c.disturb(r.cmd.Target.GPU)
+	}
+	last := r.results[len(r.results)-1]
+	sent := false
+	for _, res := range r.results {
+		sent = sent || res.Sent
+	}
+	switch {
+	case !sent:
+		why := "nothing was sent: " + last.Err.Error()
+		if errors.Is(last.Err, ErrGone) || errors.Is(last.Err, ErrReplaced) {
+			r.gone = last.Err.Error()
+		}
+		r.refused(why)
+		return notSent
+	case !last.Answered && last.Sent:
+		return unclear
+	case last.Answered && last.Status != 0:
+		if n := rm.StatusName(last.Status); strings.Contains(n, "TIMEOUT") || strings.Contains(n, "LOST") || strings.Contains(n, "RESET") {
+			return unclear // it may still be done
+		}
+		return refusedByRM
+	}
+	return acceptedByRM
+}
+
+// count gives the judge the GSP's counters.
+func (r *run) count(k *Counters) {
+	if k != nil {
+		r.judge.Witness(verdict.Counters{At: k.At, Save: k.Save, WFI: k.WFI, CILP: k.CILP})
+	}
+}
+
+// judged waits until the trace has told whether the hardware changed, or cannot.
+func (r *run) judged() happening {
+	if n := max(1, r.cmd.Count); r.cmd.Calls.Sent < n {
+		why := "it was stopped"
+		if last := r.results[len(r.results)-1]; last.Err != nil {
+			why = last.Err.Error()
+		}
+		r.judge.Spoil(fmt.Sprintf("the series was broken off after %d of %d preempts: %s", r.cmd.Calls.Sent, n, why))
+	}
+	clock := r.c.o.Clock
+	counters := make(chan *Counters, 1)
+	asking, asked := false, clock.Now()
+	for {
+		r.observe()
+		select {
+		case k := <-counters:
+			asking = false
+			r.count(k)
+		default:
+		}
+		changed, final := r.judge.Look(clock.Now())
+		r.change(func(c *sched.Command) {
+			c.Changed = changed
+			if !final {
+				c.Changed.State = sched.LampWaiting
+			}
+		})
+		if final {
+			return judgedFinally
+		}
+		switch h, _ := r.asked(); {
+		case h == undoAsked && r.life.value:
+			r.unjudged("undone before there was an answer")
+			return undoAsked
+		case h == cancelled:
+			r.unjudged("tsgtop ended before there was an answer")
+			return judgedFinally
+		}
+		if r.life.value && !asking && clock.Now().Sub(asked) >= countersEvery {
+			asking, asked = true, clock.Now()
+			go func() { counters <- r.c.o.Actuator.Counters(context.Background(), r.cmd.Target) }()
+		}
+		clock.Sleep(context.Background(), look)
+	}
+}

@@ -1,0 +1,337 @@
+//go:build linux
+
+package actions
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"tsgtop/actions/audit"
+	"tsgtop/actions/journal"
+	"tsgtop/internal/sched"
+)
+
+// push notes that a command is about to change a value.
+func (c *Controller) push(r *run) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	k := journal.KeyOf(r.cmd.Op, r.cmd.Target)
+	c.stacks[k] = append(c.stacks[k], r)
+}
+
+// drop notes that it did not, or that it is undone.
+func (c *Controller) drop(r *run) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	k := journal.KeyOf(r.cmd.Op, r.cmd.Target)
+	c.stacks[k] = slices.DeleteFunc(c.stacks[k], func(x *run) bool { return x == r })
+	if len(c.stacks[k]) == 0 {
+		delete(c.stacks, k)
+	}
+}
+
+// disturb notes that a GPU's schedule was changed just now: a baseline begins
+// after that.
+func (c *Controller) disturb(gpu int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.calm[gpu] = c.o.Clock.Now().Add(settleAfter)
+}
+
+// below is the command whose value comes back when r is undone, or nil; above is
+// the one that changed it after r, or nil.
+func (c *Controller) neighbours(r *run) (below, above *run) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s := c.stacks[journal.KeyOf(r.cmd.Op, r.cmd.Target)]
+	i := slices.Index(s, r)
+	if i > 0 {
+		below = s[i-1]
+	}
+	if i >= 0 && i < len(s)-1 {
+		above = s[i+1]
+	}
+	return below, above
+}
+
+// putBack undoes the command: the value that the command before it set, or what
+// it was at first.
+func (r *run) putBack() happening {
+	below, above := r.c.neighbours(r)
+	if above != nil {
+		r.change(func(c *sched.Command) {
+			c.Restored = sched.Ptr(false)
+			c.Undo = fmt.Sprintf("not undone: command #%d has set it since; undo that one first", above.cmd.Number)
+		})
+		return undoFailed
+	}
+	cmd := r.command()
+	ours := []uint64{*cmd.New}
+	want := r.original
+	if below != nil {
+		want = below.cmd.New
+	}
+	if cmd.Old != nil {
+		ours = append(ours, *cmd.Old)
+	}
+	o := putBack(context.Background(), r.c.o.Actuator, cmd.Op, cmd.Target, cmd.ID, ours, want)
+	r.outcome = &o
+	r.c.disturb(cmd.Target.GPU)
+	if o.Done() {
+		r.c.drop(r)
+		if err := r.tellJournal(o, below); err != nil {
+			o.Why += "; but the journal could not be told: " + err.Error()
+		}
+	}
+	r.change(func(c *sched.Command) {
+		c.Undo = o.Why
+		c.Restored = sched.Ptr(o.State == OutcomeRestored || o.State == OutcomeAlready)
+	})
+	line := r.line(audit.Undo)
+	line.Why = string(o.State) + ": " + o.Why
+	if err := r.c.o.Audit.Write(line); err != nil {
+		r.change(func(c *sched.Command) { c.Why = "its undo is not in the audit log: " + err.Error() })
+	}
+	if !o.Done() {
+		return undoFailed
+	}
+	return undone
+}
+
+// tellJournal writes down what holds after an undo.
+func (r *run) tellJournal(o Outcome, below *run) error {
+	cmd, j, self := r.command(), r.c.o.Journal, r.c.o.Self
+	if below == nil || o.State == OutcomeGone || o.State == OutcomeForeign {
+		return j.Release(cmd.Op, cmd.Target, self, o.Why)
+	}
+	h := journal.Hold{Owner: self, Command: below.cmd.ID, Value: *below.cmd.New, Actuator: cmd.Actuator}
+	if below.cmd.Old != nil {
+		h.Before = *below.cmd.Old
+	}
+	_, err := j.Hold(cmd.Op, cmd.Target, r.original, h)
+	return err
+}
+
+// Undo puts back what a command changed; empty: what the last one did that is
+// not undone. It returns when it is done or has failed.
+func (c *Controller) Undo(id string) error {
+	c.mu.Lock()
+	var r *run
+	if id != "" {
+		r = c.runs[id]
+	} else {
+		for i := len(c.order) - 1; i >= 0 && r == nil; i-- {
+			x := c.order[i]
+			if slices.Contains(c.stacks[journal.KeyOf(x.cmd.Op, x.cmd.Target)], x) {
+				r = x
+			}
+		}
+	}
+	c.mu.Unlock()
+	if r == nil {
+		return errors.New("there is nothing to undo")
+	}
+	cmd := r.command()
+	if cmd.Op == sched.OpPreempt {
+		return fmt.Errorf("command #%d: %s", cmd.Number, undoWords(Intent{Op: cmd.Op}, nil, false))
+	}
+	if cmd.Step == sched.StepUndone {
+		return fmt.Errorf("command #%d is undone already", cmd.Number)
+	}
+	r.request(undoAsked)
+	<-r.done
+	if r.command().Restored == nil { // asked for while it was under way, and answered before it was looked at
+		if h, ok := r.asked(); ok {
+			r.happen(h)
+		}
+	}
+	cmd = r.command()
+	switch {
+	case cmd.Step == sched.StepUndone || cmd.Step == sched.StepRefused:
+		return nil
+	case cmd.Restored != nil && !*cmd.Restored:
+		return fmt.Errorf("command #%d: %s", cmd.Number, cmd.Undo)
+	}
+	return fmt.Errorf("command #%d: there is nothing to put back: %s", cmd.Number, cmd.Accepted.Why)
+}
+
+// prepareUndo is the preview of an undo.
+func (c *Controller) prepareUndo(id string) (Preview, error) {
+	c.mu.Lock()
+	r := c.runs[id]
+	c.mu.Unlock()
+	if r == nil {
+		return Preview{}, fmt.Errorf("there is no command %s to undo", id)
+	}
+	cmd := r.command()
+	return Preview{Intent: Intent{Op: cmd.Op, Undo: id}, Target: cmd.Target, Old: cmd.New, New: cmd.Old, Actuator: cmd.Actuator, Undo: undoWords(Intent{Op: cmd.Op}, cmd.Old, false)}, nil
+}
+
+// watch makes sure that somebody puts values back if this process is killed.
+func (c *Controller) watch() error {
+	if !c.o.Watch {
+		return nil
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.watcher.alive() {
+		return nil
+	}
+	w, err := startWatcher(c.o.Journal, c.o.Self, c.o.Audit.Path(), c.o.WatchArgs...)
+	if err != nil {
+		return err
+	}
+	c.watcher = w
+	return nil
+}
+
+// Recover puts back what tsgtops that have died left changed, unless control is
+// never to be armed: then it is only named.
+func (c *Controller) Recover(ctx context.Context) ([]Outcome, error) {
+	if why := c.Why(); why != "" {
+		s, err := c.o.Journal.State()
+		var out []Outcome
+		for _, e := range s.Entries {
+			for _, h := range e.Holds {
+				if !h.Alive() {
+					out = append(out, Outcome{Op: e.Op, Target: e.Target, Was: &h.Value, Value: e.Original, Commands: []string{h.Command},
+						State: OutcomeFailed, Why: "left at " + valueText(e.Op, h.Value) + " by a tsgtop that died, and not put back: " + why})
+				}
+			}
+		}
+		return out, err
+	}
+	out, err := RestoreAll(ctx, c.o.Actuator, c.o.Journal, false)
+	for _, o := range out {
+		if o.State != OutcomeKept && o.State != OutcomeHeld {
+			err = errors.Join(err, c.o.Audit.Write(RestoreLine(o)))
+		}
+	}
+	return out, err
+}
+
+// closePatience is how long Close waits for RM.
+const closePatience = 10 * time.Second
+
+// Close takes no more commands, takes back those that were not sent yet, and
+// puts back what was changed; with Keep, it lists it. Where RM does not answer
+// in time, the rest is left to the watcher. The outcomes say what is what;
+// OutcomeFailed is still changed.
+func (c *Controller) Close(ctx context.Context) []Outcome {
+	c.mu.Lock()
+	if c.closed {
+		c.mu.Unlock()
+		return nil
+	}
+	c.closed, c.armed = true, false
+	runs := slices.Clone(c.order)
+	c.mu.Unlock()
+	for _, r := range runs {
+		select {
+		case <-r.done:
+		default:
+			r.request(cancelled)
+			if !c.o.Keep {
+				r.request(undoAsked)
+			}
+		}
+	}
+	ctx, cancel := context.WithTimeout(ctx, closePatience)
+	defer cancel()
+	out := make(chan []Outcome, 1)
+	go func() { out <- c.settle(ctx, runs) }()
+	var outcomes []Outcome
+	select {
+	case outcomes = <-out:
+	case <-ctx.Done():
+		outcomes = c.unsettled()
+	}
+	c.untap()
+	left := slices.ContainsFunc(outcomes, func(o Outcome) bool { return o.State == OutcomeFailed || o.State == OutcomePending })
+	c.mu.Lock()
+	w := c.watcher
+	c.mu.Unlock()
+	if left {
+		w.leave()
+	} else {
+		w.dismiss()
+	}
+	if ctx.Err() == nil {
+		c.o.Actuator.Release()
+	}
+	return outcomes
+}
+
+// settle waits for the commands under way and puts everything back, the latest
+// first.
+func (c *Controller) settle(ctx context.Context, runs []*run) (out []Outcome) {
+	for _, r := range runs {
+		select {
+		case <-r.done:
+		case <-ctx.Done():
+		}
+	}
+	for i := len(runs) - 1; i >= 0; i-- {
+		r := runs[i]
+		if !c.holds(r) {
+			if r.outcome != nil {
+				out = append(out, *r.outcome)
+			}
+			continue
+		}
+		cmd := r.command()
+		if c.o.Keep {
+			o := Outcome{Op: cmd.Op, Target: cmd.Target, Was: cmd.New, Value: r.original, Commands: []string{cmd.ID}, State: OutcomeKept,
+				Why: fmt.Sprintf("kept at %s on purpose; tsgtop restore puts it back", valueText(cmd.Op, *cmd.New))}
+			if err := c.o.Journal.Keep(cmd.Op, cmd.Target, c.o.Self); err != nil {
+				o.Why += "; but the journal could not be told: " + err.Error()
+			}
+			out = append(out, o)
+			continue
+		}
+		r.happen(undoAsked)
+		if r.unanswered() || r.outcome == nil {
+			out = append(out, c.pending(r))
+			continue
+		}
+		out = append(out, *r.outcome)
+	}
+	return out
+}
+
+func (c *Controller) holds(r *run) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Contains(c.stacks[journal.KeyOf(r.cmd.Op, r.cmd.Target)], r)
+}
+
+// unsettled lists what is still changed, or may be, when time is up.
+func (c *Controller) unsettled() (out []Outcome) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, stack := range c.stacks {
+		for _, r := range stack {
+			out = append(out, c.pending(r))
+		}
+	}
+	return out
+}
+
+// pending is the outcome of a command to which RM does not answer.
+func (c *Controller) pending(r *run) Outcome {
+	why := "RM has not answered; the watcher puts it back as soon as it can"
+	if !c.o.Watch {
+		why = "RM has not answered, and nobody is left to put it back; tsgtop restore does"
+	}
+	return Outcome{Op: r.cmd.Op, Target: r.cmd.Target, Was: r.cmd.New, Value: r.original, Commands: []string{r.cmd.ID}, State: OutcomePending, Why: why}
+}
+
+// unanswered tells whether the command's call is still under way.
+func (r *run) unanswered() bool {
+	r.turn.Lock()
+	defer r.turn.Unlock()
+	return r.life.issued && !r.life.answered
+}
