@@ -112,9 +112,10 @@ func (c *comparison) steady() (ok bool, side string) {
 
 // What abrupt asks of the turns, in units of log-likelihood.
 const (
-	atCall  = 6.0  // a change elsewhere may be at most so much more likely than one at the call
-	atAll   = 10.0 // and a change at the call must be so much more likely than none
+	atCall  = 5.0  // a change elsewhere may be at most so much more likely than one at the call
+	atAll   = 20.0 // and a change at the call must be so much more likely than none
 	callOff = 1    // turns: a value may take hold one turn late
+	callEnd = 3    // turns on each side that a change must leave
 )
 
 // abrupt tells whether a change is at the call, turn by turn. The numbers are
@@ -122,48 +123,52 @@ const (
 // off there, so that single odd turns count for little. On it, a change at the
 // call must explain the whole series about as well as a change at any other
 // turn does (a workload that changes by itself would have to do so within a few
-// turns of the call), and much better than none. Turns that hang together count
-// for fewer.
+// turns of the call), and much better than none. Turns that hang together,
+// about the best explanation, count for fewer.
 func abrupt(before, after []float64) bool {
 	b, a := median(slices.Clone(before)), median(slices.Clone(after))
-	if a == b {
+	n, all := len(before), len(before)+len(after)
+	if a == b || n < 2*callEnd || len(after) < 2*callEnd {
 		return false
 	}
-	n := len(before)
-	y := make([]float64, 0, n+len(after))
+	y := make([]float64, 0, all)
+	sums := make([]float64, 1, all+1)
 	for _, x := range slices.Concat(before, after) {
-		y = append(y, max(0, min(1, (x-b)/(a-b))))
+		v := max(0, min(1, (x-b)/(a-b)))
+		y = append(y, v)
+		sums = append(sums, sums[len(sums)-1]+v)
 	}
-	mb, ma := mean(y[:n]), mean(y[n:])
-	var square float64
-	rest := make([]float64, len(y)) // about its own side's mean
+	// explained is how much of the sum of squares a change before turn k takes
+	// away, the best means on each side given.
+	explained := func(k int) float64 {
+		l, r := float64(k), float64(all-k)
+		d := sums[k]/l - (sums[all]-sums[k])/r
+		return d * d * l * r / float64(all)
+	}
+	at, best, here := 0, 0.0, 0.0
+	for k := callEnd; k <= all-callEnd; k++ {
+		e := explained(k)
+		if e > best {
+			at, best = k, e
+		}
+		if k >= n-callOff && k <= n+callOff {
+			here = max(here, e)
+		}
+	}
+	if at == 0 {
+		return false
+	}
+	rest, square := make([]float64, all), 0.0
+	mb, ma := sums[at]/float64(at), (sums[all]-sums[at])/float64(all-at)
 	for i, v := range y {
 		rest[i] = v - mb
-		if i >= n {
+		if i >= at {
 			rest[i] = v - ma
 		}
 		square += rest[i] * rest[i]
 	}
-	unit := 2 * max(square/float64(len(y)), 0.02*0.02) * dependence(rest)
-	// gain is the log-likelihood of a change before turn k over that of none.
-	var gain, best, here float64
-	all := mean(y)
-	none := 0.0
-	for _, v := range y {
-		none += ((v-all)*(v-all) - (v-ma)*(v-ma)) / unit
-	}
-	best, here = math.Inf(-1), math.Inf(-1)
-	for k := 0; k <= len(y); k++ {
-		if at := none + gain; k >= n-callOff && k <= n+callOff {
-			here = max(here, at)
-		} else {
-			best = max(best, at)
-		}
-		if k < len(y) {
-			gain += ((y[k]-ma)*(y[k]-ma) - (y[k]-mb)*(y[k]-mb)) / unit
-		}
-	}
-	return here >= best-atCall && here >= atAll
+	unit := 2 * max(square/float64(all), 0.02*0.02) * dependence(rest)
+	return best-here <= atCall*unit && here >= atAll*unit
 }
 
 // dependence is by how much the variance of a mean of these numbers is larger

@@ -5,8 +5,10 @@ import (
 	"encoding/binary"
 	"fmt"
 	"io"
+	"math"
 	"math/rand/v2"
 	"os"
+	"sort"
 	"testing"
 	"time"
 
@@ -101,14 +103,7 @@ func (p pseudo) judge(records []sched.TraceRecord) sched.Changed {
 		plan.New = &p.value
 	}
 	j := New(plan)
-	b := sched.TraceBatch{}
-	for _, r := range records {
-		if r.Time >= from && r.Time < to {
-			b.Records = append(b.Records, r)
-		}
-	}
-	b.Time = to
-	j.Add(b)
+	j.Add(sched.TraceBatch{Time: to, Records: between(records, from, to)})
 	for i := range p.calls {
 		at := p.at.Add(time.Duration(i) * 2 * time.Millisecond)
 		j.Issue(Call{Begin: at, End: at.Add(430 * time.Microsecond), RPCAt: at.Add(6 * time.Microsecond), RPCDone: at.Add(415 * time.Microsecond)}, i == p.calls-1)
@@ -121,6 +116,12 @@ func (p pseudo) judge(records []sched.TraceRecord) sched.Changed {
 	return c
 }
 
+func between(records []sched.TraceRecord, from, to sched.Time) []sched.TraceRecord {
+	i := sort.Search(len(records), func(i int) bool { return records[i].Time >= from })
+	k := sort.Search(len(records), func(i int) bool { return records[i].Time >= to })
+	return records[i:k]
+}
+
 func readTraces(t testing.TB) map[string][]sched.TraceRecord {
 	traces := map[string][]sched.TraceRecord{}
 	for _, name := range []string{"steady", "bursty", "beating"} {
@@ -129,35 +130,85 @@ func readTraces(t testing.TB) map[string][]sched.TraceRecord {
 	return traces
 }
 
-// Nothing was changed in these recordings: of 2,000 commands of each sort that
-// were never sent, at most 2 may be told to have changed something.
+// Nothing was changed in these recordings: of 2,000 commands that were never
+// sent, at most 2 may be told to have changed something. With all trials: of
+// 2,000 of each sort.
 func TestNothingChanged(t *testing.T) {
 	traces := readTraces(t)
-	for i, op := range []sched.Op{sched.OpTimeslice, sched.OpInterleave, sched.OpPreempt} {
-		t.Run(string(op), func(t *testing.T) {
-			r := rand.New(rand.NewPCG(2026, uint64(i)))
-			count := map[sched.LampState]int{}
-			whys := map[string]int{}
-			for range 2000 {
-				p := draw(r, traces, op)
-				c := p.judge(traces[p.trace])
-				count[c.State]++
-				whys[p.trace+" "+string(c.State)+": "+shape(c.Why)]++
-				if c.State == sched.LampYes {
-					t.Logf("%+v: %s; %s", p, c.Why, c.Evidence)
-				}
+	yes, drawn := 0, 0
+	for i, kind := range []struct {
+		op sched.Op
+		n  int
+	}{{sched.OpTimeslice, 1000}, {sched.OpInterleave, 400}, {sched.OpPreempt, 600}} {
+		r := rand.New(rand.NewPCG(2026, uint64(i)))
+		count, whys := map[sched.LampState]int{}, map[string]int{}
+		for range trials(2000, kind.n) {
+			p := draw(r, traces, kind.op)
+			c := p.judge(traces[p.trace])
+			count[c.State]++
+			drawn++
+			whys[p.trace+" "+string(c.State)+": "+shape(c.Why)]++
+			if c.State == sched.LampYes {
+				t.Logf("%+v: %s; %s", p, c.Why, c.Evidence)
 			}
-			for why, n := range whys {
-				t.Logf("%5d %s", n, why)
-			}
-			if count[sched.LampYes] > 2 {
-				t.Errorf("%d of 2000 commands that were never sent changed something", count[sched.LampYes])
-			}
-			if op != sched.OpPreempt && count[sched.LampNo] == 0 {
-				t.Error("not one was found to have changed nothing")
-			}
-		})
+		}
+		for why, n := range whys {
+			t.Logf("%-10s %5d %s", kind.op, n, why)
+		}
+		if yes += count[sched.LampYes]; *full && count[sched.LampYes] > 2 {
+			t.Errorf("%d of 2000 %s commands that were never sent changed something", count[sched.LampYes], kind.op)
+		}
+		if count[sched.LampNo] == 0 {
+			t.Errorf("%s: not one was found to have changed nothing", kind.op)
+		}
 	}
+	t.Logf("%d of %d changed something", yes, drawn)
+	if !*full && yes > 2 {
+		t.Errorf("%d of %d commands that were never sent changed something", yes, drawn)
+	}
+}
+
+// The same test with turns taken for independent, and every difference for an
+// effect: it must fail, or the test above could not.
+func TestNothingChangedCanFail(t *testing.T) {
+	traces := readTraces(t)
+	r := rand.New(rand.NewPCG(2026, 9))
+	yes := 0
+	for range 500 {
+		p := draw(r, traces, sched.OpTimeslice)
+		f := newFolder([]uint32{p.target}, nil)
+		for _, x := range between(traces[p.trace], p.at.Add(-Baseline), p.at.Add(DefaultWait)) {
+			f.add(x)
+		}
+		var before, after []turn
+		for _, x := range f.turns {
+			switch {
+			case x.tsg != 0:
+			case x.end <= p.at:
+				before = append(before, x)
+			case x.start >= p.at:
+				after = append(after, x)
+			}
+		}
+		// Looking every 25 turns until it is sure.
+		for n := 25; n <= len(after); n += 25 {
+			if naive(before, after[:n]) < 0.001 {
+				yes++
+				break
+			}
+		}
+	}
+	t.Logf("turns taken for independent, looked at every 25 turns: %d of 500 changed something", yes)
+	if yes <= 2 {
+		t.Errorf("the careless test found only %d changes in 500: these recordings cannot tell a bad test from a good one", yes)
+	}
+}
+
+// naive is the two-sided p of a difference of means of independent numbers.
+func naive(before, after []turn) float64 {
+	s := sides{logsOf(before), logsOf(after)}
+	d, se, df := s.welch(0)
+	return 2 * studentTail(math.Abs(d)/se, df)
 }
 
 // shape is a sentence without its numbers.

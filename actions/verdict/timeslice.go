@@ -3,6 +3,7 @@ package verdict
 import (
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"tsgtop/internal/sched"
@@ -153,17 +154,26 @@ func (v view) unasked(c *comparison, landed bool, was window, after []turn, from
 		if 2*n < len(after) {
 			return fmt.Sprintf("the target's turns grew from %s to %s us, but nothing shows that another waited for it", number(from), number(to))
 		}
+		if c.d < math.Ln2 && spread(after) > 0.10 {
+			return fmt.Sprintf("the target's turns grew from %s to about %s us, but vary too much for that to be its timeslice's doing", number(from), number(to))
+		}
 		return ""
 	}
 	if share, known := v.cut(v.is); known && share < enough {
 		return fmt.Sprintf("the target's turns went from %s to %s us, but the GSP says that its kernels had ended in %.0f%% of them", number(from), number(to), 100*(1-share))
 	}
-	x := logsOf(after)
-	median(x)
-	if quantile(x, 0.75)-quantile(x, 0.25) > 0.03 {
+	if spread(after) > 0.03 {
 		return fmt.Sprintf("the target's turns went from %s to about %s us, which is no timeslice's length: its kernels may have changed", number(from), number(to))
 	}
 	return ""
+}
+
+// spread is the interquartile range of the logarithm of residency: about the
+// ratio of the quartiles, less 1.
+func spread(turns []turn) float64 {
+	x := logsOf(turns)
+	slices.Sort(x)
+	return quantile(x, 0.75) - quantile(x, 0.25)
 }
 
 // uninformative is why the turns before the call tell nothing of the

@@ -126,6 +126,19 @@ func (m *Machine) Respawn(pid int) (sched.Target, bool) {
 	return sched.Target{}, false
 }
 
+// Reprogram gives a process kernels of another length, from its next one on. It
+// reports whether there is such a process.
+func (m *Machine) Reprogram(pid int, kernel time.Duration) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	p := m.living(pid)
+	if p == nil {
+		return false
+	}
+	m.gpus[p.gpu].engine.at(int64(m.clock()), func(*engine) { p.compute.program.length = float64(kernel) })
+	return true
+}
+
 func (m *Machine) living(pid int) *process {
 	for _, p := range m.procs {
 		if p.pid == pid && !p.closed {
