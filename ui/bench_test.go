@@ -78,7 +78,7 @@ func BenchmarkBytesToTerminal(b *testing.B) {
 				var first int64
 				time.AfterFunc(time.Second, func() { first = w.n.Load() })
 				err := Run(ctx, Options{Board: &movingBoard{bc.snap, time.Now()}, Profile: colorprofile.TrueColor,
-					Input: neverReader{ctx}, Output: &w, Env: []string{"TERM=xterm-256color"}, Width: 120, Height: 40})
+					Input: neverReader{ctx}, Output: &w, Env: []string{"TERM=xterm-256color", "LANG=C.UTF-8"}, Width: 120, Height: 40})
 				cancel()
 				if err != nil {
 					b.Fatal(err)

@@ -11,8 +11,8 @@ import (
 const (
 	laneDefault = 100 * time.Millisecond
 	laneFrozen  = 10 * time.Second // what is kept to pan in while paused
-	laneLookFor = 400 * time.Millisecond
-	laneLabel   = 15 // cells left of the lane, the edge included
+	laneLookFor = time.Second      // how far back a turn of the selected TSG is looked for
+	laneLabel   = 15               // cells left of the lane, the edge included
 )
 
 var laneSpans = []time.Duration{

@@ -44,6 +44,9 @@ func TestSelectionSticksToTheTSG(t *testing.T) {
 	if got := h.m.tsgs.selected(); got != nil && got.Gen == 1 {
 		t.Error("a TSG that ended is still selected")
 	}
+	if !strings.Contains(h.plain(), "TSG 0:0:7 of pid 479 ended") {
+		t.Errorf("nothing says that the selected TSG ended:\n%s", h.plain())
+	}
 	gone[2], gone[3], gone[4] = true, true, true
 	h.m.renew(true)
 	if got := h.m.tsgs.selected(); got != nil {
@@ -337,6 +340,46 @@ func TestConfirm(t *testing.T) {
 	expect("undo a4")
 	h.press("C")
 	expect("arm false")
+}
+
+func TestAPreemptThatFoundNothingIsOfferedAgain(t *testing.T) {
+	ctl := &fakeController{armed: true}
+	h := start(t, 120, 40, func(now sched.Time) *sched.Snapshot {
+		s := busy(now)
+		s.Commands[4].Count = 1
+		s.Commands[4].Changed = sched.Changed{Lamp: sched.Lamp{State: sched.LampUnknown, Why: "it was not on the engine, there was nothing to preempt"}}
+		return s
+	}, func(o *Options) { o.Controller = ctl })
+	if strings.Contains(h.plain(), "P repeats it") {
+		t.Error("offered for another TSG")
+	}
+	h.press("down")
+	if !strings.Contains(h.plain(), "not on the engine, there was nothing to preempt; P repeats it") {
+		t.Errorf("no offer:\n%s", h.plain())
+	}
+	h.press("P")
+	if !strings.Contains(h.plain(), "50 preempts, each waiting") {
+		t.Errorf("no question:\n%s", h.plain())
+	}
+}
+
+func TestMouse(t *testing.T) {
+	h := start(t, 80, 24, oneGPU, func(o *Options) { o.Mouse = true })
+	if h.m.View().MouseMode == tea.MouseModeNone {
+		t.Error("the mouse is not asked for")
+	}
+	row := slices.IndexFunc(strings.Split(h.plain(), "\n"), func(l string) bool { return strings.Contains(l, "train.py") })
+	h.send(tea.MouseClickMsg{Y: row, Button: tea.MouseLeft})
+	if got := h.m.tsgs.selected(); got == nil || got.Process.PID != 479 {
+		t.Errorf("a click selects %v", got)
+	}
+	h.send(tea.MouseWheelMsg{Button: tea.MouseWheelUp})
+	if got := h.m.tsgs.selected(); got == nil || got.Process.PID != 480 {
+		t.Errorf("the wheel selects %v", got)
+	}
+	if start(t, 80, 24, oneGPU, nil).m.View().MouseMode != tea.MouseModeNone {
+		t.Error("the mouse is taken unasked")
+	}
 }
 
 func TestContextRowsCannotBeActedOn(t *testing.T) {

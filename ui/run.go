@@ -40,6 +40,7 @@ func Run(ctx context.Context, opts Options) error {
 	if opts.Profile == colorprofile.Unknown {
 		opts.Profile = detectProfile(out, env)
 	}
+	opts.ASCII = opts.ASCII || wantsASCII(env)
 	m, err := New(opts)
 	if err != nil {
 		return err
@@ -97,6 +98,29 @@ func detectProfile(w io.Writer, env []string) colorprofile.Profile {
 		return colorprofile.ASCII
 	}
 	return p
+}
+
+// wantsASCII tells from the environment that a terminal cannot be trusted with
+// more than ASCII: the Linux console, whose font has few of our signs, and a
+// locale that is not UTF-8 (none at all is the C locale).
+func wantsASCII(env []string) bool {
+	get := func(name string) string {
+		for i := len(env) - 1; i >= 0; i-- {
+			if v, ok := strings.CutPrefix(env[i], name+"="); ok {
+				return v
+			}
+		}
+		return ""
+	}
+	if term := get("TERM"); term == "linux" || term == "dumb" || strings.HasPrefix(term, "vt") {
+		return true
+	}
+	for _, name := range []string{"LC_ALL", "LC_CTYPE", "LANG"} {
+		if v := strings.ToLower(get(name)); v != "" {
+			return !strings.Contains(v, "utf-8") && !strings.Contains(v, "utf8")
+		}
+	}
+	return true
 }
 
 // signals turns signals into messages. bubbletea itself knows only the

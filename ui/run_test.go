@@ -1,6 +1,7 @@
 package ui
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"errors"
@@ -95,6 +96,25 @@ func childMain(mode string) {
 		_ = cmd.Wait()
 		os.Exit(cmd.ProcessState.ExitCode())
 	}
+	if mode == "holder" {
+		cmd := exec.Command(os.Args[0], "-test.run=^$")
+		cmd.Env = append(os.Environ(), "TSGTOP_UI_CHILD=run")
+		tty, err := pty.StartWithSize(cmd, &pty.Winsize{Cols: 80, Rows: 24})
+		if err != nil {
+			os.Exit(5)
+		}
+		buf := make([]byte, 4096)
+		for said := false; ; {
+			n, err := tty.Read(buf)
+			if err != nil {
+				os.Exit(5)
+			}
+			if !said && bytes.Contains(buf[:n], []byte("RUNLIST")) {
+				os.Stdout.WriteString(strconv.Itoa(cmd.Process.Pid) + "\n")
+				said = true
+			}
+		}
+	}
 	failed := make(chan error, 1)
 	if mode == "fail" {
 		time.AfterFunc(500*time.Millisecond, func() { failed <- errors.New("the probe is gone") })
@@ -127,7 +147,7 @@ func openTerminal(t *testing.T, mode string, w, h int) *terminal {
 	t.Helper()
 	x := &terminal{t: t, emu: vt.NewSafeEmulator(w, h), done: make(chan struct{})}
 	x.cmd = exec.Command(os.Args[0], "-test.run=^$")
-	x.cmd.Env = append(os.Environ(), "TSGTOP_UI_CHILD="+mode, "TERM=xterm-256color", "COLORTERM=truecolor")
+	x.cmd.Env = append(os.Environ(), "TSGTOP_UI_CHILD="+mode, "TERM=xterm-256color", "COLORTERM=truecolor", "LC_ALL=C.UTF-8")
 	tty, err := pty.StartWithSize(x.cmd, &pty.Winsize{Cols: uint16(w), Rows: uint16(h)})
 	if err != nil {
 		t.Fatal(err)
@@ -290,11 +310,7 @@ func TestSuspend(t *testing.T) {
 		stop()
 		stopped := false
 		for range 200 {
-			b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
-			if err != nil {
-				t.Fatal(err)
-			}
-			if f := strings.Fields(string(b[bytes.LastIndexByte(b, ')'):])); f[1] == "T" {
+			if processState(pid) == "T" {
 				stopped = true
 				break
 			}
@@ -336,6 +352,67 @@ func TestFailureOutsideEndsTheScreen(t *testing.T) {
 func TestPanicGivesTheTerminalBack(t *testing.T) {
 	x := openTerminal(t, "panic", 80, 24)
 	x.ended(4, "torn state")
+}
+
+// TestTerminalGoesAway: a lost connection ends the program. Another process
+// holds the terminal, as sshd does, and dies.
+func TestTerminalGoesAway(t *testing.T) {
+	holder := exec.Command(os.Args[0], "-test.run=^$")
+	holder.Env = append(os.Environ(), "TSGTOP_UI_CHILD=holder", "TERM=xterm-256color", "LC_ALL=C.UTF-8")
+	out, err := holder.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := holder.Start(); err != nil {
+		t.Fatal(err)
+	}
+	line, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil {
+		t.Fatal(err)
+	}
+	pid, err := strconv.Atoi(strings.TrimSpace(line))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = syscall.Kill(pid, syscall.SIGKILL) }()
+	if err := holder.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = holder.Wait()
+	for range 400 {
+		if s := processState(pid); s == "" || s == "Z" {
+			return
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	t.Fatal("the program lives on without its terminal")
+}
+
+// processState is the letter of /proc/PID/stat; empty where there is no such process.
+func processState(pid int) string {
+	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	if err != nil {
+		return ""
+	}
+	return strings.Fields(string(b[bytes.LastIndexByte(b, ')'):]))[1]
+}
+
+func TestASCIIByEnvironment(t *testing.T) {
+	for _, tc := range []struct {
+		env  []string
+		want bool
+	}{
+		{[]string{"TERM=xterm-256color", "LANG=en_US.UTF-8"}, false},
+		{[]string{"TERM=xterm", "LANG=en_US.UTF-8", "LC_ALL=C"}, true},
+		{[]string{"TERM=xterm", "LC_CTYPE=de_DE.utf8"}, false},
+		{[]string{"TERM=linux", "LANG=en_US.UTF-8"}, true},
+		{[]string{"TERM=screen"}, true},
+		{[]string{"TERM=xterm", "LANG=de_DE.ISO-8859-1"}, true},
+	} {
+		if got := wantsASCII(tc.env); got != tc.want {
+			t.Errorf("%v: ASCII %t, want %t", tc.env, got, tc.want)
+		}
+	}
 }
 
 func TestNoColorWithAnyValue(t *testing.T) {

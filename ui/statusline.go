@@ -22,6 +22,9 @@ func (c *Common) statusLine(sel *sched.TSGView) string {
 		return l.String()
 	}
 	if sel != nil {
+		if offer := c.repeatOffer(sel); offer != "" {
+			return l.cut(roleWarn, c.own(offer), room).String()
+		}
 		if why := whyDashes(sel); why != "" {
 			return l.cut(roleDim, c.own(fmt.Sprintf("TSG %s: %s", idText(sel.ID.TSG), why)), room).String()
 		}
@@ -41,6 +44,25 @@ func (c *Common) statusLine(sel *sched.TSGView) string {
 		}
 	}
 	return l.String()
+}
+
+// repeatOffer is for a preempt that could not be judged, most often because its
+// target was not on the engine: it can be repeated until it is caught.
+func (c *Common) repeatOffer(t *sched.TSGView) string {
+	if c.live == nil || !c.armed() {
+		return ""
+	}
+	for i := len(c.live.Commands) - 1; i >= 0; i-- {
+		cmd := &c.live.Commands[i]
+		if !sameTSG(cmd, t) {
+			continue
+		}
+		if cmd.Op == sched.OpPreempt && cmd.Count <= 1 && cmd.Step != sched.StepRefused && cmd.Changed.State == sched.LampUnknown {
+			return fmt.Sprintf("#%d: %s; P repeats it until it is caught on the engine", cmd.Number, cmd.Changed.Why)
+		}
+		break
+	}
+	return ""
 }
 
 // whyDashes says why numbers of a TSG are not known; empty: all are.

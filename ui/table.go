@@ -15,15 +15,23 @@ type table struct {
 	columns []string
 	natural []string // as the screen begins
 
-	rows   []row
-	sel    rowID // sticks to the TSG, wherever it moves
-	index  int   // of sel in rows
-	offset int   // first row in view
-	height int   // rows in view, as last drawn
+	rows    []row
+	sel     rowID // sticks to the TSG, wherever it moves
+	selName string
+	index   int // of sel in rows
+	offset  int // first row in view
+	height  int // rows in view, as last drawn
 }
 
 // refresh makes the rows of the present snapshot and finds the selection.
 func (t *table) refresh() {
+	t.find()
+	if v := t.selected(); v != nil {
+		t.selName = fmt.Sprintf("TSG %s of pid %d", v.ID, v.Process.PID)
+	}
+}
+
+func (t *table) find() {
 	t.rows = t.Common.rows(&t.shape)
 	if len(t.rows) == 0 {
 		t.index, t.offset = 0, 0
@@ -39,6 +47,9 @@ func (t *table) refresh() {
 		return
 	}
 	// It ended, or was folded or filtered away: what stands there now.
+	if t.sel.kind == rowTSG && t.tsg(t.sel.gen) == nil {
+		t.say(roleWarn, t.selName+" ended; the selection moved on")
+	}
 	t.index = min(t.index, len(t.rows)-1)
 	t.sel = t.rows[t.index].rowID
 }
