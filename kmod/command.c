@@ -15,7 +15,10 @@
 #define NV_ERR_NOT_SUPPORTED	0x56
 
 #define CLASS_CHANNEL_GROUP	0xa06c
-#define CLASS_SUBDEVICE		0x2080
+/* How CMD_CHILD_HANDLE names the class of subdevices: RM's own id, a hash of the
+ * class's name in its source, the same from 550 to 595.
+ */
+#define INTERNAL_SUBDEVICE	0x4b01b3
 
 /* Controls and the sizes of their parameters, the same from 550 to 595. */
 #define CMD_HANDLE_INFO		0x00000d02
@@ -63,7 +66,7 @@ static u32 handle_info(struct rm_driver *rm, const struct tsgtop_target *t, u32 
 static u32 identify(struct rm_driver *rm, const struct tsgtop_target *t,
 		    struct tsgtop_identity *id, u32 *unique_status)
 {
-	struct child_handle child = { .class = CLASS_SUBDEVICE };
+	struct child_handle child = { .class = INTERNAL_SUBDEVICE };
 	struct tsg_info info = {};
 	struct unique_ids *u;
 	u32 status;

@@ -56,6 +56,22 @@ static u32 access_rights(struct call *c)
 	return RM_OK;
 }
 
+/* RM's own ids of classes, by which this one control looks: hashes of their names. */
+static bool is_internal_class(u32 internal, u32 class)
+{
+	switch (internal) {
+	case 0xe0ac20:
+		return class == 0x80;
+	case 0x4b01b3:
+		return class == 0x2080;
+	case 0x2b5b80:
+		return class == 0xa06c;
+	case 0x5d8d70:
+		return rm_is_channel(class);
+	}
+	return false;
+}
+
 static u32 child_handle(struct call *c)
 {
 	u32 parent = get32(c->p, 0), class = get32(c->p, 4);
@@ -63,7 +79,7 @@ static u32 child_handle(struct call *c)
 	unsigned long i;
 
 	xa_for_each(&c->client->objects, i, o) {
-		if (o->parent == parent && o->class == class) {
+		if (o->parent == parent && is_internal_class(class, o->class)) {
 			put32(c->p, 8, o->handle);
 			return RM_OK;
 		}
@@ -139,16 +155,53 @@ static u32 rpc_meter_dump(struct call *c)
 	return meter_dump(c->p, c->size);
 }
 
+static bool has_engine(u32 engine)
+{
+	return engine == 1 || (engine >= 9 && engine < 9 + 10);	/* gr0, copy 0 to 9 */
+}
+
+static u32 engines(struct call *c)
+{
+	u32 i, n = 0;
+
+	for (i = 0; i < 84; i++)
+		if (has_engine(i))
+			put32(c->p, 4 + 4 * n++, i);
+	put32(c->p, 0, n);
+	return RM_OK;
+}
+
+/* The caller lists engines; each gets its runlist. */
 static u32 engine_runlists(struct call *c)
 {
-	u32 i;
+	u32 i, engine;
 
+	if (knobs.mig)
+		return RM_NOT_SUPPORTED;
 	for (i = 0; i < 84; i++) {
-		bool copy = i >= 9 && i < 9 + 10;
-
-		put32(c->p, i * 4, i == 1 || copy ? i : 0);
+		engine = get32(c->p, i * 4);
 		put32(c->p, 0x150 + i * 4, 0);
-		put32(c->p, 0x2a0 + i * 4, copy ? i - 8 : 0);
+		if (!engine)
+			put32(c->p, 0x2a0 + i * 4, 0xffffffff);
+		else if (!has_engine(engine))
+			put32(c->p, 0x2a0 + i * 4, 0xfffffffb);
+		else
+			put32(c->p, 0x2a0 + i * 4, engine == 1 ? 0 : engine - 8);
+	}
+	return RM_OK;
+}
+
+/* Facts by index; the one that is asked here is whether MIG is on. */
+static u32 gpu_info(struct call *c)
+{
+	u32 i, n = get32(c->p, 0);
+
+	if (n > (c->size - 4) / 8)
+		return RM_INVALID_ARGUMENT;
+	for (i = 0; i < n; i++) {
+		if (get32(c->p, 4 + i * 8) != 0x2a)
+			return RM_INVALID_ARGUMENT;
+		put32(c->p, 8 + i * 8, knobs.mig ? 1 : 2);
 	}
 	return RM_OK;
 }
@@ -373,7 +426,9 @@ static const struct {
 	{ 0x00000215, 0x84, 0x41, 0, gpu_attach },
 	{ 0x00000488, 4, 0x41, 0, rpc_meter },
 	{ 0x00000489, 3224, 0x41, 0, rpc_meter_dump },
+	{ 0x20800102, 4 + 8 * 70, 0x2080, 0, gpu_info },
 	{ 0x20800142, 4, 0x2080, 0, gpu_id },
+	{ 0x20800170, 340, 0x2080, 0, engines },
 	{ 0x20800179, 0x3f0, 0x2080, F_ADMIN, engine_runlists },
 	{ 0x20800403, 8, 0x2080, 0, gpu_time },
 	{ 0x20800406, 264, 0x2080, 0, gpu_time_correlation },

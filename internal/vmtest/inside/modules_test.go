@@ -41,6 +41,9 @@ func rmmod(name string) error {
 	return fmt.Errorf("unload %s: %w", name, err)
 }
 
+// rmmodNow tries once.
+func rmmodNow(name string) error { return unix.DeleteModule(name, unix.O_NONBLOCK) }
+
 // loadModel loads the stand-in for the length of the test.
 func loadModel(t *testing.T, file, params string) {
 	t.Helper()
