@@ -155,11 +155,11 @@ func (s *State) clientOf(c *Call) *client {
 }
 
 // overtook tells whether what was allocated at an instant is what a scan found
-// already: the scan's result only came in before the call's record. It was so
-// where the scan began after the alloc, and where the alloc fell into the scan
-// and no other alloc of that handle (born) and no free of it is known.
+// already: the scan's result only came in before the call's record. It is so
+// where the scan ended after the alloc and the stream knows no other alloc of
+// that handle (born); a free before it would have come first.
 func (f scanned) overtook(alloc, born Time) bool {
-	return f.start > alloc || born == 0 && f.start != 0 && f.end >= alloc
+	return born == 0 && f.start != 0 && f.end >= alloc
 }
 
 // allocObject gives the node of a new object, which a scan may have found before.

@@ -334,3 +334,23 @@ func TestEndedIsForgotten(t *testing.T) {
 		t.Error("the detail of a TSG that ended long ago is still there")
 	}
 }
+
+// 200 TSGs at 5,000 switches a second, with all windows full.
+func TestMemoryOf200TSGs(t *testing.T) {
+	var before, after runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	s, _ := busy(200)
+	runtime.GC()
+	runtime.ReadMemStats(&after)
+	if mb := float64(after.HeapAlloc-before.HeapAlloc) / (1 << 20); mb > 20 {
+		t.Errorf("%.1f MB", mb)
+	} else {
+		t.Logf("%.1f MB", mb)
+	}
+	snap := s.Snapshot(SnapshotOptions{})
+	consistent(t, snap)
+	if len(snap.TSGs) != 200 || snap.GPUs[0].Competing != 200 || snap.TSGs[100].Score[Window10s].Residency.N < 240 {
+		t.Errorf("%d rows, %d compete", len(snap.TSGs), snap.GPUs[0].Competing)
+	}
+}

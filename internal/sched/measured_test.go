@@ -188,6 +188,9 @@ func TestMeasuredPromotion(t *testing.T) {
 		if r := v.Score[WindowAll].Residency; r == nil || r.N != 488 || math.Abs(r.P50-2198) > 11 {
 			t.Errorf("row %d: residency %+v, want 488 turns", i, r)
 		}
+		if o := v.Score[WindowAll].Off; o == nil || o.N != 488 { // each has 489 starts
+			t.Errorf("row %d: times off %+v, want 488", i, o)
+		}
 		if v.Score[WindowAll].Wait == nil {
 			t.Errorf("row %d: no wait though its timeslice is known now", i)
 		}

@@ -389,9 +389,14 @@ func (s *State) unattributed() Unattributed {
 		}
 	}
 	lone := 0
-	for _, n := range s.objects {
-		if n.channel != nil && n.channel.tsg == nil {
-			lone++
+	for _, c := range s.clients {
+		if c.orphans == 0 {
+			continue
+		}
+		for n := c.root.child; n != nil; n = n.next {
+			if n.channel != nil && n.channel.tsg == nil {
+				lone++
+			}
 		}
 	}
 	u.Channels = max(u.Channels, lone)

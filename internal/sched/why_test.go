@@ -40,6 +40,7 @@ func TestWhyNull(t *testing.T) {
 		{"no turn", append(tsgOn(1), h200(), ok, traceOf(0, ms)), Window1s, whyNoTurn},
 		{"alone", append(tsgOn(1), h200(), ok, traceOf(0, ms, rec{6, 1, 0, 0}), traceOf(0, 5*second)), Window1s, whyAlone},
 		{"competed, but not lately", append(tsgOn(1), h200(), ok, traceOf(0, end, recs...), traceOf(0, 3*second)), Window1s, nothingCompeted[Window1s]},
+		{"the trace stands still", append(tsgOn(1), h200(), ok, traceOf(0, end, recs...), ClockTie{Time: t0 + 3*second}), Window1s, nothingCompeted[Window1s]},
 		{"competed, but not in 10 s", append(tsgOn(1), h200(), ok, traceOf(0, end, recs...), traceOf(0, 30*second)), Window10s, nothingCompeted[Window10s]},
 		{"competed since the start", append(tsgOn(1), h200(), ok, traceOf(0, end, recs...), traceOf(0, 30*second)), WindowAll, ""},
 		{"never cut", append(tsgOn(1), h200(), ok, control(t0, 1, clientA, hTSG, rm.CtrlTSGSetTimeslice, &Params{Timeslice: Ptr(uint64(1e6))}), traceOf(0, end, recs...)), Window1s, whyNoneCut},
@@ -132,5 +133,24 @@ func TestDetail(t *testing.T) {
 	}
 	if s.Snapshot(SnapshotOptions{Detail: 999}).Detail != nil {
 		t.Error("a detail of nothing")
+	}
+}
+
+// A second in which little competed has the share of that little.
+func TestShareOfTheCompetedPart(t *testing.T) {
+	s := twoTSGs()
+	for i := range Time(5) {
+		recs, end := alternate(i*second, 40, 1, 2, full, 3*full)
+		s.Apply(traceOf(0, end, recs...))
+	}
+	s.Apply(traceOf(0, 5*second))
+	d := s.Snapshot(SnapshotOptions{Detail: 1}).Detail
+	if len(d.Share) != 5 {
+		t.Fatalf("%d seconds", len(d.Share))
+	}
+	for _, p := range d.Share {
+		if p.Share == nil || *p.Share < 0.22 || *p.Share > 0.27 {
+			t.Errorf("share in %v: %v", p.Time-t0, *p.Share)
+		}
 	}
 }
