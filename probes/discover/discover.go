@@ -30,6 +30,7 @@ type Options struct {
 	Period  time.Duration // how often everything is looked at again; 30 s
 	MissRun int           // so many handles in a row that are no object end a walk; 512
 	Objects int           // so many handles are asked about at most in one client; 65,536
+	Behind  time.Duration // between two pieces of the walk of what a wrap can hide; 100 ms
 	Budget  time.Duration // longest walk of one client while its file is borrowed; 20 ms
 	Now     func() sched.Time
 }
@@ -43,6 +44,7 @@ func (o *Options) defaults() {
 	set(&o.Delay, 25*time.Millisecond)
 	set(&o.Recheck, time.Second)
 	set(&o.Period, 30*time.Second)
+	set(&o.Behind, 100*time.Millisecond)
 	set(&o.Budget, 20*time.Millisecond)
 	if o.MissRun == 0 {
 		o.MissRun = 512

@@ -29,6 +29,9 @@ func cuda(d *rmfake.Driver, g *rmfake.GPU, pid int) (*rmfake.Process, *rmfake.Cl
 
 func discoverer(t *testing.T, d *rmfake.Driver, opts Options) *Discoverer {
 	t.Helper()
+	if opts.Behind == 0 {
+		opts.Behind = time.Millisecond
+	}
 	x := New(rmdev.New(d), opts)
 	t.Cleanup(func() {
 		x.Close()

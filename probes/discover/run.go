@@ -124,7 +124,7 @@ func (r *runner) step(ctx context.Context) (time.Duration, error) {
 		if whole {
 			d.news.restoreFull()
 		}
-		next = min(next, behindPause)
+		next = min(next, d.opts.Behind)
 	}
 	return min(next, d.opts.Recheck), nil
 }
@@ -155,13 +155,10 @@ func (r *runner) failed(err error) {
 	}
 }
 
-// Pieces of the walk behind the wrap: of about 3 ms each, 100 ms apart, so that
-// the million questions take about two minutes and 3% of a core. Each takes
+// Pieces of the walk behind the wrap: of about 3 ms each, 100 ms apart, so
+// that the million questions take about two minutes and 3% of a core. Each takes
 // RM's API lock for a moment; applications must not feel it.
-const (
-	behindPiece = 1024
-	behindPause = 100 * time.Millisecond
-)
+const behindPiece = 1024
 
 // walkBehind walks a piece of the rest of the ring. walked is false where there
 // is none left; whole says that this was the last.
