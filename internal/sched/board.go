@@ -2,6 +2,7 @@ package sched
 
 import (
 	"context"
+	"slices"
 	"sync"
 )
 
@@ -32,8 +33,13 @@ func NewBoard(src Source, opt Options) *Board {
 // Source is what feeds the board.
 func (b *Board) Source() Source { return b.src }
 
-// Run pumps the source into the state until the source ends, and returns its error.
+// Run pumps the source into the state until the source ends, and returns its
+// error. Without a source it waits for the end of ctx.
 func (b *Board) Run(ctx context.Context) error {
+	if b.src == nil {
+		<-ctx.Done()
+		return nil
+	}
 	return b.src.Run(ctx, b.Feed)
 }
 
@@ -43,25 +49,23 @@ func (b *Board) Feed(events []Event) {
 	b.feeding.Lock()
 	defer b.feeding.Unlock()
 	b.out = b.out[:0]
+	wantLines := slices.ContainsFunc(b.taps, func(t *tap) bool { return t.lines != nil })
+	var lines []CallLine
 	b.mu.Lock()
-	seq := b.state.log.seq
 	for _, ev := range events {
+		seq := b.state.log.seq
 		derived := b.state.Apply(ev)
 		if len(b.taps) == 0 {
 			continue
+		}
+		if wantLines {
+			lines = b.state.linesSince(lines, seq)
 		}
 		if _, own := ev.(Lifecycle); !own {
 			b.out = append(b.out, ev)
 		}
 		for i := range derived {
 			b.out = append(b.out, derived[i])
-		}
-	}
-	var lines []CallLine
-	for _, t := range b.taps {
-		if t.lines != nil {
-			lines = b.state.linesSince(seq)
-			break
 		}
 	}
 	b.mu.Unlock()

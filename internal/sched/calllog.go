@@ -152,11 +152,10 @@ func ownParams(p *Params) *Params {
 	return &o.Params
 }
 
-// linesSince gives all kept lines numbered above seq.
-func (s *State) linesSince(seq uint64) []CallLine {
+// linesSince appends all kept lines numbered above seq.
+func (s *State) linesSince(out []CallLine, seq uint64) []CallLine {
 	l := &s.log
 	seq = max(seq, l.seq-uint64(len(l.lines)))
-	out := make([]CallLine, 0, l.seq-seq)
 	for seq++; seq <= l.seq; seq++ {
 		out = append(out, l.line(seq))
 	}

@@ -105,6 +105,7 @@ func (s *State) applyTrace(b *TraceBatch) {
 			g.traceFrom = min(to, b.Records[0].Time)
 		}
 	}
+	g.read.addSpan(max(g.traceFrom, g.traceTo), to, false)
 	g.traceTo = max(g.traceTo, to)
 	for _, e := range g.engines {
 		e.readTo = max(e.readTo, to)

@@ -10,6 +10,7 @@ type gpu struct {
 	engines   []*engine
 	traceFrom Time // the trace is being read since
 	traceTo   Time // it has been read up to here
+	read      ring // how much of each bucket of time was read (as competed)
 }
 
 // gpu finds a GPU by its index, and makes one that nobody described yet. Nil

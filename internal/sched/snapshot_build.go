@@ -3,6 +3,7 @@ package sched
 import (
 	"cmp"
 	"slices"
+	"time"
 )
 
 // Snapshot gives the state as it is now. What it shares with the state (texts,
@@ -64,14 +65,10 @@ func (s *State) windowEnd(g *gpu) Time {
 	return g.traceTo
 }
 
-// span is how long a window of the trace's numbers really is; 0 where it is
-// too short for a rate.
-func (s *State) span(g *gpu, w Window, end Time) float64 {
-	from := g.traceFrom
-	if from == 0 {
-		return 0
-	}
-	if d := end - max(windowStart(w, end), from); d >= Time(50e6) {
+// span is how much of a window was read, in seconds; 0 where that is too short
+// for a rate.
+func (g *gpu) span(w Window, end Time) float64 {
+	if d := Time(g.read.sum(w, end).competed); d >= Time(50*time.Millisecond) {
 		return seconds64(d)
 	}
 	return 0
@@ -97,7 +94,7 @@ func (s *State) viewGPU(g *gpu) GPUView {
 			tax[w].switched += t.switched
 		}
 	}
-	if d := s.span(g, Window1s, end); d > 0 {
+	if d := g.span(Window1s, end); d > 0 {
 		v.SwitchesPerS = Ptr(float64(starts) / d)
 	}
 	for w := range NumWindows {
@@ -301,7 +298,7 @@ func (b *rowsBuilder) score(v *TSGView, r *row) {
 
 func (b *rowsBuilder) scoreWindow(sc *Score, r *row, g *gpu, own *engine, w Window, end Time) {
 	s := b.s
-	d := s.span(g, w, end)
+	d := g.span(w, end)
 	if r.st == nil { // no turn of it has ended
 		if d > 0 {
 			sc.TurnsPerS = b.float(0)

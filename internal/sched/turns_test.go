@@ -284,7 +284,7 @@ func TestSharesAddUp(t *testing.T) {
 func TestTraceInterrupted(t *testing.T) {
 	s := twoTSGs()
 	s.Apply(ProbeStatus{Time: t0, Probe: "ctxsw", GPU: 0, State: ProbeOK})
-	recs, end := alternate(0, 5, 1, 2, full, full)
+	recs, end := alternate(0, 101, 1, 2, full, full)
 	s.Apply(traceOf(0, end, append(recs, rec{6, 2, end, 0})...))
 	s.Apply(ProbeStatus{Time: t0 + end, Probe: "ctxsw", GPU: 0, State: ProbeReleased, Why: "let go on request"})
 	v := rowByPID(t, s.Snapshot(SnapshotOptions{}), 479)
@@ -293,11 +293,16 @@ func TestTraceInterrupted(t *testing.T) {
 	}
 	s.Apply(ProbeStatus{Time: t0 + second, Probe: "ctxsw", GPU: 0, State: ProbeOK})
 	s.Apply(traceOf(0, second))
-	more, end2 := alternate(2*second, 4, 2, 1, full, full)
+	more, end2 := alternate(second, 400, 2, 1, full, full)
 	s.Apply(traceOf(0, end2, more...))
 	snap := s.Snapshot(SnapshotOptions{LaneSpan: 10e9})
 	if off := rowByPID(t, snap, 479).Score[WindowAll].Off; off.Max > 3000 {
 		t.Errorf("a time off was counted over the time without a trace: %+v", off)
+	}
+	for w, want := range [NumWindows]float64{224, 224, 224} { // a turn each 4.46 ms of what was read
+		if got := *rowByPID(t, snap, 479).Score[w].TurnsPerS; got < want*0.95 || got > want*1.05 {
+			t.Errorf("window %v: %v turns/s, want %v", Window(w), got, want)
+		}
 	}
 	for _, turn := range snap.Lanes[0].Turns {
 		if turn.Start < t0+end && turn.End > t0+second {
