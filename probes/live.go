@@ -7,7 +7,6 @@ package probes
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"strings"
 	"sync"
@@ -26,7 +25,7 @@ import (
 
 // Errors that say that there is nothing to observe with.
 var (
-	ErrNoDriver  = errors.New("no NVIDIA driver answers on this machine")
+	ErrNoDriver  = rmdev.ErrNoDriver
 	ErrPrivilege = errors.New("tsgtop needs root to observe this machine (run it with sudo); recordings need no root: tsgtop demo, tsgtop replay FILE")
 )
 
@@ -64,7 +63,7 @@ func NewLive(o Options) (*Live, error) {
 	r := rmdev.New(nil)
 	if _, err := r.Driver(); err != nil {
 		if errors.Is(err, rmdev.ErrNoDriver) {
-			return nil, fmt.Errorf("%w: %w", ErrNoDriver, err)
+			return nil, err
 		}
 		return nil, err
 	}

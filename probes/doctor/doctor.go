@@ -55,7 +55,7 @@ func (s System) exists(path string) bool {
 func Machine(s System) []Check {
 	return []Check{
 		s.privilege(), s.kernel(), s.vmlinuxBTF(), s.lockdown(), s.kprobes(),
-		s.driver(), s.gsp(), s.moduleBTF(), s.devices(), s.xidTracepoint(),
+		s.driver(), s.gsp(), s.moduleBTF(), s.devices(),
 		s.yama(), s.pidNamespace(), s.secureBoot(), s.companion(),
 	}
 }

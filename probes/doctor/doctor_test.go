@@ -32,21 +32,20 @@ func machine(t *testing.T, files map[string]string) System {
 // good is a machine on which everything works.
 func good() map[string]string {
 	return map[string]string{
-		"/proc/sys/kernel/osrelease":                          "6.12.5-amd64\n",
-		"/sys/kernel/btf/vmlinux":                             "",
-		"/sys/kernel/security/lockdown":                       "[none] integrity confidentiality\n",
-		"/sys/bus/event_source/devices/kprobe/type":           "8\n",
-		"/proc/driver/nvidia/version":                         "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.159.04  Release Build\n",
-		"/proc/driver/nvidia/gpus/0000:01:00.0/information":   "Model: \t\t NVIDIA H200\nGPU Firmware: \t 580.159.04\n",
-		"/sys/kernel/btf/nvidia":                              "",
-		"/dev/nvidiactl":                                      "",
-		"/dev/nvidia0":                                        "",
-		"/sys/kernel/tracing/events/nvidia/nvidia_dev_xid/id": "1\n",
-		"/proc/sys/kernel/yama/ptrace_scope":                  "1\n",
-		"/proc/self/status":                                   "Name:\tx\nNSpid:\t7\n",
-		"/proc/self/ns/pid":                                   "-> pid:[4026531836]",
-		"/sys/module/tsgtop/refcnt":                           "0",
-		"/sys/kernel/btf/tsgtop":                              "",
+		"/proc/sys/kernel/osrelease":                        "6.12.5-amd64\n",
+		"/sys/kernel/btf/vmlinux":                           "",
+		"/sys/kernel/security/lockdown":                     "[none] integrity confidentiality\n",
+		"/sys/bus/event_source/devices/kprobe/type":         "8\n",
+		"/proc/driver/nvidia/version":                       "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.159.04  Release Build\n",
+		"/proc/driver/nvidia/gpus/0000:01:00.0/information": "Model: \t\t NVIDIA H200\nGPU Firmware: \t 580.159.04\n",
+		"/sys/kernel/btf/nvidia":                            "",
+		"/dev/nvidiactl":                                    "",
+		"/dev/nvidia0":                                      "",
+		"/proc/sys/kernel/yama/ptrace_scope":                "1\n",
+		"/proc/self/status":                                 "Name:\tx\nNSpid:\t7\n",
+		"/proc/self/ns/pid":                                 "-> pid:[4026531836]",
+		"/sys/module/tsgtop/refcnt":                         "0",
+		"/sys/kernel/btf/tsgtop":                            "",
 	}
 }
 
@@ -79,7 +78,6 @@ func TestEachLackIsASentence(t *testing.T) {
 		{name: "no GSP", check: "GSP", change: map[string]string{"/proc/driver/nvidia/gpus/0000:01:00.0/information": "GPU Firmware: N/A\n"}, state: Limited, why: "RPC"},
 		{name: "no module BTF", check: "nvidia module BTF", change: map[string]string{"/sys/kernel/btf/nvidia": "-"}, state: Limited, why: "fentry", help: "pahole"},
 		{name: "no node", check: "device nodes", change: map[string]string{"/dev/nvidiactl": "-"}, state: Missing, help: "nvidia-modprobe"},
-		{name: "no xid tracepoint", check: "Xid tracepoint", change: map[string]string{"/sys/kernel/tracing/events/nvidia/nvidia_dev_xid/id": "-", "/sys/kernel/tracing/events/nvidia/nvidia_dev_xid": "-"}, state: Limited, why: "kernel log"},
 		{name: "Yama 3", check: "ptrace scope", change: map[string]string{"/proc/sys/kernel/yama/ptrace_scope": "3"}, state: Limited, why: "fd actuator", help: "boot"},
 		{name: "own pid namespace", check: "pid namespace", change: map[string]string{"/proc/self/ns/pid": "-> pid:[4026532000]"}, state: Limited, why: "nothing is attributed", help: "--pid=host"},
 		{name: "Secure Boot", check: "Secure Boot", change: map[string]string{"/sys/firmware/efi/efivars/SecureBoot-8be4df61": "\x06\x00\x00\x00\x01"}, state: Limited, why: "signed", help: "mokutil"},

@@ -192,20 +192,6 @@ func (s System) devices() Check {
 	return c
 }
 
-func (s System) xidTracepoint() Check {
-	c := Check{Name: "Xid tracepoint", State: OK, What: "nvidia:nvidia_dev_xid"}
-	for _, root := range []string{"/sys/kernel/tracing", "/sys/kernel/debug/tracing"} {
-		if s.exists(root + "/events/nvidia/nvidia_dev_xid") {
-			return c
-		}
-	}
-	c.State = Limited
-	c.What = "nvidia:nvidia_dev_xid is not there, or tracefs cannot be read"
-	c.Why = "Xids are read from the kernel log instead"
-	c.Help = "driver 575 or newer has it"
-	return c
-}
-
 func (s System) yama() Check {
 	c := Check{Name: "ptrace scope", State: OK}
 	v, err := s.read("/proc/sys/kernel/yama/ptrace_scope")
