@@ -92,6 +92,9 @@ func (d *Discoverer) full(ctx context.Context) (sched.Inventory, error) {
 	s.inv.UnattributedChannels = s.unattributedChannels()
 	s.inv.Complete = d.ring.whole && !s.inv.Partial && d.refused == ""
 	s.inv.Why = d.refused
+	if s.inv.Why == "" && s.inv.UnattributedClients+s.inv.UnattributedChannels > 0 {
+		s.inv.Why = "no process's file has them: the kernel's own (nvidia-uvm, nvidia-modeset)"
+	}
 	return s.end(), nil
 }
 
