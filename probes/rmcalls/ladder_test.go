@@ -9,8 +9,10 @@ import (
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/btf"
+	"github.com/cilium/ebpf/link"
 	"golang.org/x/sys/unix"
 
+	"tsgtop/internal/rm"
 	"tsgtop/internal/sched"
 )
 
@@ -46,6 +48,34 @@ func TestLadder(t *testing.T) {
 	}
 	if e := p.ExitStatus(); e.State != sched.ProbeOK {
 		t.Errorf("ends of processes: %+v", e)
+	}
+}
+
+// TestNextRungAfterFailure: a rung whose last hook is refused leaves nothing
+// behind, and the next one works as if it were the first.
+func TestNextRungAfterFailure(t *testing.T) {
+	refused := fmt.Errorf("refused: %w", unix.EPERM)
+	p := open(t, Options{Rung: Auto, attach: func(name string, prog *ebpf.Program) ([]link.Link, error) {
+		if name == "tp_enter_ioctl" {
+			return nil, refused
+		}
+		return attach(name, prog)
+	}})
+	if p.Rung() != RungTPBTF {
+		t.Fatalf("on rung %s, want %s", p.Rung(), RungTPBTF)
+	}
+	r := p.Refusals()
+	if last := r[len(r)-1]; last.Rung != RungTP || !errors.Is(last, unix.EPERM) {
+		t.Errorf("refusals %v", r)
+	}
+	c := newCaller(t)
+	got := collect(t, p)
+	c.control(rm.CtrlTSGPreempt, nil)
+	if calls := got.take(); len(calls) != 1 {
+		t.Errorf("%d calls came, want 1", len(calls))
+	}
+	if _, err := p.Losses(); err != nil {
+		t.Error(err)
 	}
 }
 
@@ -108,7 +138,7 @@ func TestRefusalReasons(t *testing.T) {
 	}
 }
 
-// TestCloseTwice: Close ends Run and can be called again.
+// TestCloseEndsRun: Close ends Run and can be called again.
 func TestCloseEndsRun(t *testing.T) { eachRung(t, testCloseEndsRun) }
 
 func testCloseEndsRun(t *testing.T, rung Rung) {

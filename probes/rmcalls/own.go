@@ -129,7 +129,10 @@ func (p *Probe) Expect(e Expected) error {
 	if e.ID == 0 || e.TID <= 0 || e.FD < 0 || e.Arg == 0 {
 		return fmt.Errorf("expecting call %d of thread %d on descriptor %d: an id, thread, descriptor and argument are needed", e.ID, e.TID, e.FD)
 	}
-	w := p.own
+	return p.use(func() error { return p.own.expect(e) })
+}
+
+func (w *witness) expect(e Expected) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if _, dup := w.commands[e.ID]; dup {
@@ -156,7 +159,10 @@ func (p *Probe) Expect(e Expected) error {
 // Forget takes back what Expect announced for a thread, seen or not. What was
 // seen stays to be asked for.
 func (p *Probe) Forget(tid int) error {
-	w := p.own
+	return p.use(func() error { return p.own.forget(tid) })
+}
+
+func (w *witness) forget(tid int) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	delete(w.waiting, tid)

@@ -3,6 +3,7 @@ package rmcalls
 import (
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -30,6 +31,8 @@ type Options struct {
 	// ToTime converts CLOCK_MONOTONIC in ns; nil: by the difference to the
 	// wall clock, read again each second.
 	ToTime func(monotonic uint64) sched.Time
+
+	attach func(program string, p *ebpf.Program) ([]link.Link, error) // of a test
 }
 
 // Probe is the set of attached programs. Its methods can be called from any
@@ -50,11 +53,24 @@ type Probe struct {
 	queueLost atomic.Uint64
 	malformed atomic.Uint64
 
-	mu        sync.Mutex
-	looking   bool
+	mu        sync.RWMutex // closed is written, and so the collection closed, by none that reads it
+	closed    bool
 	closeOnce sync.Once
 	closeErr  error
 }
+
+// use runs f, which talks to the kernel's maps and programs, unless they are
+// closed.
+func (p *Probe) use(f func() error) error {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	if p.closed {
+		return errClosed
+	}
+	return f()
+}
+
+var errClosed = fmt.Errorf("the probe of RM calls: %w", os.ErrClosed)
 
 // Open loads the programs and attaches them by the best rung that works. Where
 // none does, the error is an *Unavailable with the reason of each.
@@ -67,6 +83,9 @@ func Open(o Options) (*Probe, error) {
 	}
 	if o.QueueLen == 0 {
 		o.QueueLen = 64
+	}
+	if o.attach == nil {
+		o.attach = attach
 	}
 	rungs := Rungs()
 	if o.Rung != "" && o.Rung != Auto {
@@ -136,17 +155,19 @@ func (p *Probe) climb(r Rung, spec *ebpf.CollectionSpec, cache *btf.Cache) error
 		return fmt.Errorf("loading the programs: %w", err)
 	}
 	p.coll, p.rung = coll, r
-	attach := func() error { return p.attachAll(needed, optional) }
+	all := func() error { return p.attachAll(needed, optional) }
 	if r == RungTP {
-		err = withTracefs(attach)
+		err = withTracefs(all)
 	} else {
-		err = attach()
+		err = all()
 	}
 	if err != nil {
-		p.release()
-		return err
+		// As if it had not been tried, for the next rung.
+		err = errors.Join(err, p.release())
+		p.links, p.ring, p.own, p.coll, p.closed = nil, nil, nil, nil, false
+		p.noClose, p.noExit = nil, nil
 	}
-	return nil
+	return err
 }
 
 func (p *Probe) configure(spec *ebpf.CollectionSpec) error {
@@ -169,7 +190,7 @@ func (p *Probe) attachAll(needed, optional []string) error {
 		return err
 	}
 	on := func(name string) error {
-		links, err := attach(name, p.coll.Programs[name])
+		links, err := p.opts.attach(name, p.coll.Programs[name])
 		if err != nil {
 			return fmt.Errorf("attaching %s: %w", name, err)
 		}
@@ -212,21 +233,20 @@ func (p *Probe) toTime(monotonic uint64) sched.Time {
 // Look tells whether somebody looks at all calls: then those that do not shape
 // scheduling are streamed too, instead of counted.
 func (p *Probe) Look(on bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
 	var v uint32
 	if on {
 		v = 1
 	}
-	if err := p.coll.Variables["look"].Set(v); err == nil {
-		p.looking = on
-	}
+	// Writing to mapped memory of the program's; it fails on a closed probe
+	// only, and then there is nothing to look at.
+	_ = p.use(func() error { return p.coll.Variables["look"].Set(v) })
 }
 
 // Watch asks for the exit of a process that has made no RM call since Open:
 // one that was found by a scan.
 func (p *Probe) Watch(pid int) error {
-	if err := p.coll.Maps["pids"].Update(uint32(pid), uint8(1), ebpf.UpdateAny); err != nil {
+	err := p.use(func() error { return p.coll.Maps["pids"].Update(uint32(pid), uint8(1), ebpf.UpdateAny) })
+	if err != nil {
 		return fmt.Errorf("watching for the exit of process %d: %w", pid, err)
 	}
 	return nil
@@ -249,7 +269,10 @@ func (p *Probe) release() error {
 		errs = append(errs, p.own.close())
 	}
 	if p.coll != nil {
+		p.mu.Lock()
+		p.closed = true
 		p.coll.Close()
+		p.mu.Unlock()
 	}
 	return errors.Join(errs...)
 }

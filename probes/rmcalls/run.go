@@ -73,7 +73,12 @@ func (p *Probe) drain(queue <-chan []sched.Event, sink func([]sched.Event)) {
 // tell sends counts, and losses and status where they changed.
 func (p *Probe) tell(counter *counter, seen *sched.Loss, sink func([]sched.Event)) {
 	var events []sched.Event
-	if counts, err := counter.since(); err == nil && len(counts.Counts) > 0 {
+	var counts sched.CallCounts
+	err := p.use(func() (err error) {
+		counts, err = counter.since()
+		return err
+	})
+	if err == nil && len(counts.Counts) > 0 {
 		events = append(events, counts)
 	}
 	if loss, err := p.Losses(); err == nil {

@@ -80,7 +80,15 @@ func help(refusals []*Refusal) string {
 // Losses reads the counters of what went missing since Open. Loss holds sums
 // over places; Unmatched is a lower bound, because a program that the kernel
 // skipped may or may not also show as an end without a beginning.
-func (p *Probe) Losses() (sched.Loss, error) {
+func (p *Probe) Losses() (l sched.Loss, err error) {
+	err = p.use(func() error {
+		l, err = p.losses()
+		return err
+	})
+	return l, err
+}
+
+func (p *Probe) losses() (sched.Loss, error) {
 	var perCPU []bpf.RMCallsRmLosses
 	if err := p.coll.Maps["losses"].Lookup(uint32(0), &perCPU); err != nil {
 		return sched.Loss{}, fmt.Errorf("reading the loss counters: %w", err)
