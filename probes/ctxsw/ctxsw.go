@@ -73,6 +73,7 @@ type Probe struct {
 	traces   []*trace
 	listed   bool
 	released bool
+	lost     sched.Loss // as it was last sent
 }
 
 // New makes a Probe; it opens nothing. All of a program's Devices should come
@@ -182,7 +183,8 @@ const idleAfter = 250 * time.Millisecond
 const listAgain = 5 * time.Second
 
 // Run sends to sink, until ctx ends, the traces' records in batches, the ties
-// of the GPUs' clocks, and the probe's status for each GPU as it changes. It
+// of the GPUs' clocks, and the probe's status for each GPU and its Loss as they
+// change. It
 // returns nil when ctx ends, with every descriptor closed, and an error where
 // there is no driver to ask.
 func (p *Probe) Run(ctx context.Context, sink func([]sched.Event)) error {
@@ -257,7 +259,18 @@ func (p *Probe) tick(now time.Time, events []sched.Event) ([]sched.Event, time.D
 	if !bound {
 		pause = time.Second
 	}
-	return p.say(events), pause, nil
+	return p.say(p.loss(events)), pause, nil
+}
+
+// loss appends the counters of what is missing where they have changed.
+func (p *Probe) loss(events []sched.Event) []sched.Event {
+	now := p.Loss()
+	now.Time = p.lost.Time
+	if now == p.lost {
+		return events
+	}
+	p.lost = p.Loss()
+	return append(events, p.lost)
 }
 
 // flushAll makes the driver copy what the hardware holds, through the first

@@ -397,7 +397,14 @@ func TestLossIsCounted(t *testing.T) {
 	g.Switch(switches(0, 100)...)
 	k.tick(t, time.Millisecond)
 	g.Switch(switches(100, 1)...)
-	b := only[sched.TraceBatch](k.tick(t, time.Millisecond))
+	events := k.tick(t, time.Millisecond)
+	b := only[sched.TraceBatch](events)
+	if l := only[sched.Loss](events); len(l) != 1 || l[0].Trace != 37 {
+		t.Errorf("sent %+v", l)
+	}
+	if l := only[sched.Loss](k.tick(t, time.Millisecond)); len(l) != 0 {
+		t.Errorf("sent again %+v", l)
+	}
 	if l := k.p.Loss(); l.Trace != 37 || len(b) != 1 || b[0].Records[0].Gap != 37 {
 		t.Errorf("%+v, %+v", l, b)
 	}

@@ -63,16 +63,17 @@ type Discoverer struct {
 	rm   *rmdev.RM
 	opts Options
 
-	mu       sync.Mutex // one scan at a time; guards what follows
-	dev      *rmdev.Device
-	gpus     []gpu
-	layout   rm.LayoutInfo
-	ring     ring
-	owners   map[uint32]holder // of clients, as last seen
-	seen     map[fileKey]bool  // files of the last full look
-	tried    map[uint32]bool   // clients that are of none of them
-	released bool
-	refused  string // why a process could not be looked into, in the last scan
+	mu         sync.Mutex // one scan at a time; guards what follows
+	dev        *rmdev.Device
+	gpus       []gpu
+	layout     rm.LayoutInfo
+	ring       ring
+	owners     map[uint32]holder // of clients, as last seen
+	seen       map[fileKey]bool  // files of the last full look
+	tried      map[uint32]bool   // clients that are of none of them
+	released   bool
+	refused    string // why a process could not be looked into, in the last scan
+	clientless int    // processes without a client, in the last full scan of a part of the ring
 
 	news news
 }
@@ -170,7 +171,7 @@ func (d *Discoverer) Resume() {
 func (d *Discoverer) Full(ctx context.Context) (sched.Inventory, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.full(ctx)
+	return d.full(ctx, true)
 }
 
 // Client looks at one client again. hints are handles of its objects that the

@@ -192,6 +192,47 @@ func TestClientsBehindAWrap(t *testing.T) {
 	}
 }
 
+// Run shows at once what it has, and then looks for what a wrap hides.
+func TestRunLooksBehindAWrap(t *testing.T) {
+	d := rmfake.New()
+	g := d.AddGPU()
+	d.NextIndex = 0x40
+	_, c1, _ := cuda(d, g, 479) // older than the wrap
+	d.NextIndex = 0x20
+	_, c2, _ := cuda(d, g, 480)
+	x := discoverer(t, d, Options{})
+	var got collector
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error)
+	go func() { done <- x.Run(ctx, got.sink) }()
+	inventories := func() (out []sched.Inventory) {
+		got.mu.Lock()
+		defer got.mu.Unlock()
+		for _, e := range got.events {
+			if inv, ok := e.(sched.Inventory); ok {
+				out = append(out, inv)
+			}
+		}
+		return out
+	}
+	wait(t, "a complete inventory", func() bool {
+		all := inventories()
+		return len(all) > 0 && all[len(all)-1].Complete
+	})
+	cancel()
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	all := inventories()
+	first, last := all[0], all[len(all)-1]
+	if first.Complete || len(first.Clients) != 1 || uint32(first.Clients[0].Client) != c2.Handle || !strings.Contains(first.Why, "1 processes") {
+		t.Errorf("first: %+v", first)
+	}
+	if len(last.Clients) != 2 || uint32(last.Clients[1].Client) != c1.Handle || last.Why != "" || len(last.TSGs) != 8 {
+		t.Errorf("last: %+v", last.Clients)
+	}
+}
+
 // The count of clients, where no internal ones hide in it, ends the walk.
 func TestCountEndsTheWalk(t *testing.T) {
 	d := rmfake.New()

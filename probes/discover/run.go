@@ -67,7 +67,11 @@ func (r *runner) step(ctx context.Context) (time.Duration, error) {
 	full, recheck := d.news.takeFlags()
 	now := time.Now()
 	if full || now.Sub(r.fullAt) >= d.opts.Period {
-		inv, err := r.scan(func() (sched.Inventory, error) { return d.Full(ctx) })
+		inv, err := r.scan(func() (sched.Inventory, error) {
+			d.mu.Lock()
+			defer d.mu.Unlock()
+			return d.full(ctx, false)
+		})
 		if err != nil {
 			d.news.restoreFull()
 			return 0, err
@@ -116,14 +120,16 @@ func (r *runner) step(ctx context.Context) (time.Duration, error) {
 	}
 	// With nothing else to do, a piece of what a wrap can hide. Once that is
 	// through, all is looked at again and the inventory is complete.
-	walked, whole, err := d.walkBehind(ctx)
-	if err != nil {
+	walked, whole, hurry, err := d.walkBehind(ctx)
+	switch {
+	case err != nil:
 		return 0, err
-	}
-	if walked {
-		if whole {
-			d.news.restoreFull()
-		}
+	case whole:
+		d.news.restoreFull()
+		return 0, nil
+	case hurry: // some 15 seconds and a quarter of a core
+		next = min(next, d.opts.Behind/10)
+	case walked:
 		next = min(next, d.opts.Behind)
 	}
 	return min(next, d.opts.Recheck), nil
@@ -161,18 +167,16 @@ func (r *runner) failed(err error) {
 const behindPiece = 1024
 
 // walkBehind walks a piece of the rest of the ring. walked is false where there
-// is none left; whole says that this was the last.
-func (d *Discoverer) walkBehind(ctx context.Context) (walked, whole bool, err error) {
+// is none left, whole says that this was the last, and hurry that a process is
+// known to have older clients.
+func (d *Discoverer) walkBehind(ctx context.Context) (walked, whole, hurry bool, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if err := d.open(); err != nil {
-		return false, false, err
-	}
-	if d.ring.whole {
-		return false, false, nil
+	if err := d.open(); err != nil || d.ring.whole {
+		return false, false, false, err
 	}
 	err = d.lookBehind(ctx, behindPiece)
-	return true, d.ring.whole, err
+	return true, d.ring.whole, d.clientless > 0, err
 }
 
 // ended asks all known clients whether they live and returns those that do not.

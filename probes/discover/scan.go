@@ -46,8 +46,9 @@ func (d *Discoverer) newScan() *scan {
 	return &scan{d: d, inv: sched.Inventory{Start: d.opts.Now()}, mps: map[int]bool{}, index: map[uint32]int{}, lived: map[uint32]time.Time{}}
 }
 
-// full looks at everything. d.mu is held.
-func (d *Discoverer) full(ctx context.Context) (sched.Inventory, error) {
+// full looks at everything. deep walks the rest of the ring at once where a
+// process has no client. d.mu is held.
+func (d *Discoverer) full(ctx context.Context, deep bool) (sched.Inventory, error) {
 	s := d.newScan()
 	if err := d.open(); err != nil {
 		return s.inv, fmt.Errorf("look for TSGs that exist already: %w", err)
@@ -75,7 +76,11 @@ func (d *Discoverer) full(ctx context.Context) (sched.Inventory, error) {
 		}, hints)
 	}
 	left := try(slices.Clone(d.ring.known))
-	if !d.ring.whole && s.clientless(procs) {
+	d.clientless = 0
+	if !d.ring.whole {
+		d.clientless = s.clientless(procs)
+	}
+	if d.clientless > 0 && deep {
 		had := slices.Clone(d.ring.known)
 		if err := d.lookBehind(ctx, ringSize); err != nil {
 			return s.inv, fmt.Errorf("look for RM clients behind a wrap of their index: %w", err)
@@ -91,8 +96,12 @@ func (d *Discoverer) full(ctx context.Context) (sched.Inventory, error) {
 	s.inv.UnattributedClients = len(left)
 	s.inv.UnattributedChannels = s.unattributedChannels()
 	s.inv.Complete = d.ring.whole && !s.inv.Partial && d.refused == ""
-	s.inv.Why = d.refused
-	if s.inv.Why == "" && s.inv.UnattributedClients+s.inv.UnattributedChannels > 0 {
+	switch {
+	case d.refused != "":
+		s.inv.Why = d.refused
+	case d.clientless > 0 && !d.ring.whole:
+		s.inv.Why = fmt.Sprintf("%d processes hold the driver open and have no client among the newer ones: the older ones are still being looked at", d.clientless)
+	case s.inv.UnattributedClients+s.inv.UnattributedChannels > 0:
 		s.inv.Why = "no process's file has them: the kernel's own (nvidia-uvm, nvidia-modeset)"
 	}
 	return s.end(), nil
@@ -162,6 +171,8 @@ func (s *scan) end() sched.Inventory {
 	if s.procs > 0 {
 		inv.PerProcessNS = int64(s.spent) / int64(s.procs)
 	}
+	slices.Sort(inv.Gone)
+	inv.Gone = slices.Compact(inv.Gone)
 	slices.SortFunc(inv.Clients, func(a, b sched.FoundClient) int { return int(int64(a.Client) - int64(b.Client)) })
 	return *inv
 }
@@ -205,16 +216,22 @@ func mpsServers(procs []process) map[int]bool {
 	return mps
 }
 
-// clientless tells whether a process holds the driver open and has no client,
+// clientless counts the processes that hold the driver open and have no client,
 // as one has whose clients are older than the last wrap.
-func (s *scan) clientless(procs []process) bool {
+func (s *scan) clientless(procs []process) int {
 	has := map[int]bool{}
 	for _, c := range s.inv.Clients {
 		for _, pid := range c.PIDs {
 			has[pid] = true
 		}
 	}
-	return slices.ContainsFunc(procs, func(p process) bool { return !has[p.pid] })
+	n := 0
+	for _, p := range procs {
+		if !has[p.pid] {
+			n++
+		}
+	}
+	return n
 }
 
 // attribute finds out which of the clients are of which file, and what they
