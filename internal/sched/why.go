@@ -11,6 +11,7 @@ const (
 	whyMIG         = "MIG is on: no trace"
 	whyNoGPU       = "its GPU is not known yet"
 	whyNoTurn      = "no turn yet"
+	whyNoSwitch    = "nothing has switched yet: a context that is alone makes no records"
 	whyAlone       = "alone: nothing to switch to"
 	whyNoSlice     = "no wait: its timeslice is not known"
 	whyNoneCut     = "no wait: no turn was ended by its timeslice or a preempt"
@@ -79,6 +80,9 @@ func (s *State) traceWhy(g *gpu) string {
 func (s *State) whyNoTurn(r *row, own *engine) string {
 	if own != nil && own.otherThan(r) == 0 {
 		return whyAlone
+	}
+	if len(s.gpu(r.gpu).engines) == 0 {
+		return whyNoSwitch
 	}
 	return whyNoTurn
 }
