@@ -94,7 +94,7 @@ func (c *comparison) changed(alpha float64) bool {
 // same tells whether equivalence is shown: the whole interval within 5% of 1.
 func (c *comparison) same() bool { return c != nil && c.low >= -none && c.high <= none }
 
-// steady tells whether neither side was itself on the move by more than half
+// steady tells whether neither side was itself on the move by more than two fifths
 // of what the sides differ by: a workload that drifts or jumps inside a window
 // is not an effect of the command.
 func (c *comparison) steady() (ok bool, side string) {
@@ -103,7 +103,7 @@ func (c *comparison) steady() (ok bool, side string) {
 		name string
 	}{{c.before, "before"}, {c.after, "after"}} {
 		n := len(s.x)
-		if math.Abs(mean(s.x[n-n/2:])-mean(s.x[:n/2])) > math.Abs(c.d)/2 {
+		if math.Abs(mean(s.x[n-n/2:])-mean(s.x[:n/2])) > 0.4*math.Abs(c.d) {
 			return false, s.name
 		}
 	}
@@ -112,7 +112,7 @@ func (c *comparison) steady() (ok bool, side string) {
 
 // What abrupt asks of the turns, in units of log-likelihood.
 const (
-	atCall  = 5.0  // a change elsewhere may be at most so much more likely than one at the call
+	atCall  = 6.0  // a change elsewhere may be at most so much more likely than one at the call
 	atAll   = 20.0 // and a change at the call must be so much more likely than none
 	callOff = 1    // turns: a value may take hold one turn late
 	callEnd = 3    // turns on each side that a change must leave

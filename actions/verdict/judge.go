@@ -107,8 +107,9 @@ func (j *Judge) Issue(c Call, last bool) {
 	j.finished = last
 }
 
-// Witness gives the GSP's counters, read at least once before the call and once
-// a while after. They must agree with the trace, or there is no answer.
+// Witness gives the GSP's counters: best read when the baseline begins, right
+// before the call, and every half second or so after it. Any two readings in a
+// row, at least 0.2 s apart, must agree with the trace, or there is no answer.
 func (j *Judge) Witness(c Counters) { j.counters = append(j.counters, c) }
 
 // Spoil says that something happened which makes an answer impossible: the
@@ -199,7 +200,10 @@ func (j *Judge) compareWindows(now sched.Time) (sched.Changed, bool) {
 	}
 	cost := v.cost()
 	c.Victim = &cost
-	done := c.State != sched.LampUnknown && c.State != sched.LampWaiting || v.final
+	// What the baseline lacks, no later look can bring.
+	was := v.window(v.clip(v.was))
+	lacking := len(was.target) == 0 || torn(was) != ""
+	done := c.State != sched.LampUnknown && c.State != sched.LampWaiting || v.final || c.State == sched.LampUnknown && lacking
 	if !done {
 		c.State = sched.LampWaiting
 		if j.read >= call.End.Add(time.Duration(looks[j.look].at*float64(j.plan.Wait))) {

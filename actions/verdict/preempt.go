@@ -30,7 +30,7 @@ type catch struct {
 	on        bool
 	unclear   string        // why it cannot be told whether it was on, or what ended its run
 	age       time.Duration // of its turn at the call
-	after     time.Duration // from the call to the end of its run; 0: it has not ended
+	after     time.Duration // from the call to the end of its run
 	hit       bool          // it ended when a preempt takes effect
 	contested bool          // another was known to wait
 	accident  float64       // chance that the run would have ended then by itself
@@ -58,6 +58,11 @@ func (j *Judge) preempt(now sched.Time) (sched.Changed, bool) {
 	}
 	if len(j.fold.turns) == 0 {
 		return unknown("nothing competed: a context alone on its engine is never switched, so that a preempt leaves no trace"), true
+	}
+	if t, known := v.residentAt(last.Begin.Add(preemptReach)); known && t != nil && t.tsg == 0 && t.end == 0 && j.read < last.End.Add(j.plan.Wait) {
+		// That records are missing shows only in the next one: until then, a run
+		// that seems to go on may have ended.
+		return waiting("waiting for the end of the context's run"), false
 	}
 	catches := make([]catch, len(j.calls))
 	for i, c := range j.calls {
@@ -112,14 +117,16 @@ func (v view) catch(c Call, baseline []turn) catch {
 		return catch{unclear: "it came onto the engine or left it just as the call came"}
 	}
 	k := catch{on: true, age: reach.Sub(t.start), contested: t.contested, accident: 1}
-	if t.end != 0 {
-		k.after = t.end.Sub(c.Begin)
-		if t.end < from {
-			k.unclear = fmt.Sprintf("its run ended %s after the call, before a preempt takes effect", us(k.after))
-			return k
-		}
-		k.hit = t.end <= to
+	if t.end == 0 {
+		k.unclear = "its run has not ended, and no other turn has been seen since: nothing shows that another waited"
+		return k
 	}
+	k.after = t.end.Sub(c.Begin)
+	if t.end < from {
+		k.unclear = fmt.Sprintf("its run ended %s after the call, before a preempt takes effect", us(k.after))
+		return k
+	}
+	k.hit = t.end <= to
 	// Had it not been for the preempt: of the turns before that lasted until the
 	// preempt could take effect, how many ended while it could?
 	for _, b := range baseline {
@@ -171,19 +178,13 @@ func (v view) once(k catch, baseline window) sched.Changed {
 		r = unknown(fmt.Sprintf("its run ended %s after the call, but as it could have by itself: of %d turns that lasted as long, %d ended then", us(k.after), k.lasted, k.ended))
 	case !k.contested:
 		r = unknown("its run went on, but nothing shows that another waited: a context alone on its engine is not switched")
-	case k.after == 0:
-		r = lamp(sched.LampNo, "it was on the engine and is still, though another waits")
 	default:
 		r = lamp(sched.LampNo, "it was on the engine and its run went on until %s after the call, though another waited", us(k.after))
 	}
 	r.Metric = "run_end"
 	r.Before = sampleOf(baseline.target, 0)
-	if k.on {
-		end := "run not ended"
-		if k.after > 0 {
-			end = fmt.Sprintf("run ended %s after the call", us(k.after))
-		}
-		r.Evidence = fmt.Sprintf("%s, at %s of its turn when called; %d of %d turns that lasted as long ended then by themselves", end, us(k.age), k.ended, k.lasted)
+	if k.on && k.unclear == "" {
+		r.Evidence = fmt.Sprintf("run ended %s after the call, which came at %s of it; %d of %d turns that lasted as long ended then by themselves", us(k.after), us(k.age), k.ended, k.lasted)
 		if k.hit {
 			r.P = sched.Ptr(k.accident)
 		}

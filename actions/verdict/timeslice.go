@@ -119,11 +119,12 @@ func (v view) timesliceOf(c *comparison, was, is window, before, after []turn) s
 }
 
 // landed tells whether the turns after are where the asked value puts them:
-// their median, and about it at least half of them.
+// their median, and, within a quarter, at least half of them.
 func (v view) landed(after []turn, p50 float64) bool {
+	low, high := endings(*v.plan.New)
 	n := 0
 	for _, t := range after {
-		if l := t.length(); ended(*v.plan.New, l) || l >= lasted(*v.plan.New)/4*3 && ended(*v.plan.New, l/5*4) {
+		if l := t.length(); l >= low/4*3 && l <= high/4*5 {
 			n++
 		}
 	}

@@ -129,17 +129,25 @@ func (f *folder) close(at sched.Time) {
 	}
 }
 
-// lasted is the least length of a turn that a timeslice of so many us ended.
-// The hardware's residency is the timeslice and some more, never less (measured
-// on an H200: 1.024 us for each us, and 100 us); 2% are left for clocks.
-func lasted(us uint64) time.Duration {
-	return time.Duration(us) * time.Microsecond / 100 * 98
+// endings are the least and the greatest length of a turn that a timeslice of
+// so many us ended, where another waits. The hardware's residency is the
+// timeslice and some more, never less: measured on an H200, 102 us over 200 and
+// 296 over 8192; 2% are left for clocks. Longer turns lasted because nobody
+// waited, or because the hardware has another timeslice.
+func endings(us uint64) (least, greatest time.Duration) {
+	us = min(us, 1<<40) // RM takes any value
+	slice := time.Duration(us) * time.Microsecond
+	return slice / 100 * 98, slice/100*105 + 250*time.Microsecond
 }
 
-// ended tells whether a length is one that a timeslice of so many us gives
-// where another waits: measured on an H200, 102 us over 200 and 296 over 8192.
-// Longer turns lasted because nobody waited.
+// lasted is the least length of a turn that a timeslice of so many us ended.
+func lasted(us uint64) time.Duration {
+	least, _ := endings(us)
+	return least
+}
+
+// ended tells whether a length is one that a timeslice of so many us gives.
 func ended(us uint64, length time.Duration) bool {
-	slice := time.Duration(us) * time.Microsecond
-	return length >= lasted(us) && length <= slice/100*105+250*time.Microsecond
+	least, greatest := endings(us)
+	return length >= least && length <= greatest
 }

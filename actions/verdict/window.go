@@ -209,7 +209,7 @@ func (j *Judge) disagree() string {
 	for i := 1; i < len(j.counters); i++ {
 		a, b := j.counters[i-1], j.counters[i]
 		s := span{a.At, b.At}
-		if s.length() < 200*time.Millisecond || s.from < j.began || s.to > j.read {
+		if s.length() < 200*time.Millisecond || s.from < j.began || s.to > j.read || b.Save < a.Save { // less: somebody reset them
 			continue
 		}
 		gsp, trace := float64(b.Save-a.Save), 0.0
@@ -238,7 +238,7 @@ func (j *Judge) cut(s span) (share float64, known bool) {
 			last = c
 		}
 	}
-	if first == last || last.Save-first.Save < 10 {
+	if first == last || last.Save < first.Save+10 || last.CILP < first.CILP {
 		return 0, false
 	}
 	return float64(last.CILP-first.CILP) / float64(last.Save-first.Save), true

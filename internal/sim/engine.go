@@ -253,7 +253,7 @@ func (e *engine) switchTo(next *tsg) {
 func (e *engine) start() {
 	g := e.incoming
 	e.resident, e.incoming, e.turnStart, e.preemptAt = g, nil, e.now, 0
-	e.turnLimit = int64(g.slice)*timesliceUnit*int64(g.slots) + e.jittered(saveTime, saveJitter)
+	e.turnLimit = int64(min(g.slice, 1<<40))*timesliceUnit*int64(g.slots) + e.jittered(saveTime, saveJitter)
 	g.counters.Restore++
 	e.record(sched.TagStart, g)
 }
