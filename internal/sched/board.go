@@ -99,6 +99,11 @@ func (b *Board) TapLines(f func(*CallLine)) (untap func()) {
 func (b *Board) tap(t *tap) (untap func()) {
 	b.feeding.Lock()
 	defer b.feeding.Unlock()
+	return b.addTap(t)
+}
+
+// addTap is tap for who holds feeding.
+func (b *Board) addTap(t *tap) (untap func()) {
 	b.taps = append(b.taps[:len(b.taps):len(b.taps)], t)
 	return func() {
 		b.feeding.Lock()

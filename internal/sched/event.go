@@ -233,7 +233,8 @@ type FoundClient struct {
 	PIDs   []int  `json:"pids,omitempty"` // all that hold it (forked children share it)
 	FD     int    `json:"fd"`             // descriptor number in PID
 	GPU    int    `json:"gpu"`
-	MPS    bool   `json:"mps,omitempty"` // it holds an object of class 0x900e, or the process is an MPS server
+	MPS    bool   `json:"mps,omitempty"`  // it holds an object of class 0x900e, or the process is an MPS server
+	File   uint32 `json:"file,omitempty"` // in a Preamble: the client's RM file as Call.File numbers it; a scan leaves it 0
 }
 
 // FoundTSG is a TSG found by a scan.
@@ -248,6 +249,14 @@ type FoundTSG struct {
 	Engine    *uint32  `json:"engine,omitempty"`
 	Timeslice *uint64  `json:"us,omitempty"` // as RM's own copy says, microseconds
 	PID       int      `json:"pid"`
+
+	// What a scan leaves empty and a Preamble tells: where Timeslice is known
+	// from (empty: read), the interleave level that was seen set, whether it was
+	// seen scheduled, and when it was made.
+	TimesliceFrom ValueFrom `json:"us_from,omitempty"`
+	Interleave    *uint32   `json:"level,omitempty"`
+	Scheduled     *bool     `json:"scheduled,omitempty"`
+	Created       Time      `json:"created,omitempty"`
 }
 
 // FoundChannel is a channel found by a scan.

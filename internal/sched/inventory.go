@@ -21,6 +21,11 @@ func (s *State) applyInventory(v *Inventory) {
 	for i := range v.Channels {
 		s.foundChannel(v, &v.Channels[i])
 	}
+	for i := range v.TSGs {
+		if v.TSGs[i].Handle == 0 {
+			s.foundInternal(v, &v.TSGs[i])
+		}
+	}
 	if v.Complete {
 		s.endMissing(v)
 	}
@@ -56,6 +61,9 @@ func (s *State) foundClient(v *Inventory, f *FoundClient) {
 	c.seen.by(v)
 	if f.MPS {
 		c.mps = true
+	}
+	if f.File != 0 {
+		s.setFile(c, f.File)
 	}
 	pids := f.PIDs
 	if len(pids) == 0 && f.PID > 0 {
@@ -144,6 +152,10 @@ func (s *State) foundTSG(v *Inventory, f *FoundTSG) {
 	if f.Device != 0 && s.tombs.after(Object{Client: f.Client, Handle: f.Device}, v.Start) {
 		return
 	}
+	if f.Handle == 0 { // its channels make it, under this device: see foundInternal
+		s.foundDevice(v, f.Client, f.Device, f.PID, f.GPU)
+		return
+	}
 	n := s.foundObject(v, f.Object, f.PID, f.Device, rm.ClassTSG, func(n *object) bool {
 		t := n.tsg
 		return t == nil || (f.Number == nil || t.number == Unknown || t.number == int(*f.Number)) && t.unique.may(f.UniqueID)
@@ -179,9 +191,7 @@ func (s *State) foundTSG(v *Inventory, f *FoundTSG) {
 		t.number = int(*f.Number)
 	}
 	t.unique.set(f.UniqueID)
-	if f.Timeslice != nil {
-		t.slice.set(*f.Timeslice, FromRead, v.Start)
-	}
+	t.foundBesides(v, f)
 	for _, c := range f.Contexts {
 		s.own(c, t)
 	}
