@@ -209,8 +209,8 @@ func TestOwnParamsIsComplete(t *testing.T) {
 		SrcClient: Ptr(Handle(11)), SrcObject: Ptr(Handle(12)), ProcessID: Ptr(uint32(13)),
 	}
 	before := ParamsText(&p)
-	for _, w := range []string{"engine=gr0", "context=0x2", "tsg=3", "timeslice=4us", "interleave=high", "wait=true", "timeout=6us", "enable=true",
-		"skip-submit=true", "immediate=true", "force=true", "runlist=7", "chid=8", "device=9", "subdevice=10", "from=0000000b/0000000c", "process=13"} {
+	for _, w := range []string{"engine=gr0", "context=0x2", "tsg=3", "timeslice=4us", "interleave=high", "wait", "timeout=6us", "enable",
+		"skip-submit", "immediate", "force", "runlist=7", "chid=8", "device=9", "subdevice=10", "from=0000000b/0000000c", "process=13"} {
 		if !strings.Contains(before, " "+w) {
 			t.Errorf("%q lacks %s", before, w)
 		}
@@ -221,6 +221,9 @@ func TestOwnParamsIsComplete(t *testing.T) {
 	*p.Runlist, *p.ChID, *p.DeviceInstance, *p.SubDevice, *p.SrcClient, *p.SrcObject, *p.ProcessID = 0, 0, 0, 0, 0, 0, 0
 	if got := ParamsText(o); got != before {
 		t.Errorf("the copy changed: %q, was %q", got, before)
+	}
+	if got := ParamsText(&Params{Wait: Ptr(false), Faulted: true}); got != " wait=false (parameters could not be read)" {
+		t.Errorf("%q", got)
 	}
 	if ownParams(nil) != nil || ParamsText(nil) != "" {
 		t.Error("no parameters became some")

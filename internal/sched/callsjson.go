@@ -45,12 +45,16 @@ type LSTSGID struct {
 	TSG     *int `json:"tsg"`
 }
 
-// LineJSON gives one line of the call stream as `calls --json` prints it. exe
-// names a process's executable; nil: none are named.
-func LineJSON(l *CallLine, exe func(pid int) string) CallJSON {
-	if exe == nil {
-		exe = func(int) string { return "" }
+// LineJSON gives one line of the call stream as `calls --json` prints it, a
+// CallJSON. exeOf names a process's executable; nil: none are named.
+func LineJSON(l *CallLine, exeOf func(pid int) string) any {
+	if exeOf == nil {
+		exeOf = func(int) string { return "" }
 	}
+	return lineJSON(l, exeOf)
+}
+
+func lineJSON(l *CallLine, exeOf func(pid int) string) CallJSON {
 	var out CallJSON
 	switch {
 	case l.Call != nil:
@@ -68,7 +72,7 @@ func LineJSON(l *CallLine, exe func(pid int) string) CallJSON {
 	}
 	out.Sequence = l.Seq
 	if out.PID > 0 {
-		out.Exe = text.Clean(exe(out.PID))
+		out.Exe = text.Clean(exeOf(out.PID))
 	}
 	return out
 }

@@ -2,6 +2,7 @@ package sched
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 
 	"tsgtop/internal/rm"
@@ -26,9 +27,7 @@ func (s *State) applyInventory(v *Inventory) {
 			s.foundInternal(v, &v.TSGs[i])
 		}
 	}
-	if v.Complete {
-		s.endMissing(v)
-	}
+	s.endMissing(v)
 	if v.Complete || v.UnattributedClients > 0 || v.UnattributedChannels > 0 {
 		s.found = Unattributed{Channels: v.UnattributedChannels, Clients: v.UnattributedClients, Why: clip(v.Why)}
 	}
@@ -237,33 +236,51 @@ func (s *State) foundChannel(v *Inventory, f *FoundChannel) {
 	}
 }
 
-// endMissing ends what a scan of all the machine's clients lacks, unless the
-// stream saw it made after the scan began.
+// endMissing ends what a scan shows to be gone, unless the stream saw it made
+// after the scan began: clients that it looked for in vain, with a complete scan
+// all that it lacks, and of each client that it found the objects that it lacks,
+// unless some were left out.
 func (s *State) endMissing(v *Inventory) {
-	clients := make(map[Handle]bool, len(v.Clients))
+	found := make(map[Handle]bool, len(v.Clients))
 	for i := range v.Clients {
-		clients[v.Clients[i].Client] = true
+		found[v.Clients[i].Client] = true
 	}
 	objects := make(map[Object]bool, len(v.TSGs)+len(v.Channels))
 	for i := range v.TSGs {
 		objects[v.TSGs[i].Object] = true
-		clients[v.TSGs[i].Client] = true
 	}
 	for i := range v.Channels {
 		objects[v.Channels[i].Object] = true
-		clients[v.Channels[i].Client] = true
 	}
-	for _, c := range s.clientsWhere(func(c *client) bool { return !clients[c.handle] && c.born < v.Start && c.seen.start < v.Start }) {
-		s.endClient(c, v.Start)
+	gone := make(map[Handle]bool, len(v.Gone))
+	for _, h := range v.Gone {
+		gone[h] = true
 	}
-	var gone []*object
-	for key, n := range s.objects {
-		if (n.tsg != nil || n.channel != nil) && n.born < v.Start && n.seen.start < v.Start && !objects[key] {
-			gone = append(gone, n)
+	if v.Complete {
+		there := maps.Clone(found) // an object shows that its client is there, too
+		for key := range objects {
+			there[key.Client] = true
+		}
+		for h := range s.clients {
+			if !there[h] {
+				gone[h] = true
+			}
 		}
 	}
-	slices.SortFunc(gone, func(a, b *object) int { return compareObjects(a.Object, b.Object) })
-	for _, n := range gone {
+	for _, c := range s.clientsWhere(func(c *client) bool { return gone[c.handle] && c.born < v.Start && c.seen.start < v.Start }) {
+		s.endClient(c, v.Start)
+	}
+	if v.Partial {
+		return
+	}
+	var lost []*object
+	for key, n := range s.objects {
+		if (n.tsg != nil || n.channel != nil) && found[key.Client] && n.born < v.Start && n.seen.start < v.Start && !objects[key] {
+			lost = append(lost, n)
+		}
+	}
+	slices.SortFunc(lost, func(a, b *object) int { return compareObjects(a.Object, b.Object) })
+	for _, n := range lost {
 		if s.objects[n.Object] == n { // it may have gone with its parent
 			s.free(n, v.Start)
 		}

@@ -54,6 +54,11 @@ func TestInventoryJoinsStream(t *testing.T) {
 		{"a complete scan lacks it", append(slices.Clone(stream), empty(t0+second)), nil, "tsg-created timeslice-set=2048 tsg-scheduled tsg-destroyed"},
 		{"a partial scan lacks it", append(slices.Clone(stream), partly(empty(t0+second))), []string{seen}, "tsg-created timeslice-set=2048 tsg-scheduled"},
 		{"a complete scan that began before it was made lacks it", append(slices.Clone(stream), empty(t0-ms)), []string{seen}, "tsg-created timeslice-set=2048 tsg-scheduled"},
+		{"a scan looked for the client in vain", append(slices.Clone(stream), Inventory{Start: t0 + second, End: t0 + second + ms, Gone: []Handle{clientA}}), nil, "tsg-created timeslice-set=2048 tsg-scheduled tsg-destroyed"},
+		{"a scan looked for the client in vain before it was made", append(slices.Clone(stream), Inventory{Start: t0 - ms, End: t0, Gone: []Handle{clientA}}), []string{seen}, "tsg-created timeslice-set=2048 tsg-scheduled"},
+		{"a scan of the client lacks the TSG", append(slices.Clone(stream), Inventory{Start: t0 + second, End: t0 + second + ms, Clients: []FoundClient{{Client: clientA, PID: 479}}}), nil, "tsg-created timeslice-set=2048 tsg-scheduled tsg-destroyed"},
+		{"a scan of the client that left some out lacks the TSG", append(slices.Clone(stream), Inventory{Start: t0 + second, End: t0 + second + ms, Partial: true, Complete: true, Clients: []FoundClient{{Client: clientA, PID: 479}}}), []string{seen}, "tsg-created timeslice-set=2048 tsg-scheduled"},
+		{"a scan of another client", append(slices.Clone(stream), Inventory{Start: t0 + second, End: t0 + second + ms, Clients: []FoundClient{{Client: clientB, PID: 480}}}), []string{seen}, "tsg-created timeslice-set=2048 tsg-scheduled"},
 		{"found, then the stream frees it", []Event{scan(t0, 2048), free(t0+second, 479, clientA, hTSG)}, nil, "tsg-destroyed"},
 		{"found, then a free comes late that was before the scan", []Event{scan(t0, 2048), free(t0-ms, 479, clientA, hTSG)}, []string{read}, ""},
 		{"found channel before its TSG", []Event{

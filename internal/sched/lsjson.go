@@ -214,7 +214,8 @@ type ScoreTSG struct {
 	WhyNull     string   `json:"why_null"`
 }
 
-// ScoreOutput gives the snapshot as `score --json` prints it.
+// ScoreOutput gives the snapshot as `score --json` prints it, with the numbers of
+// a window.
 func (s *Snapshot) ScoreOutput(window Window) ScoreOutput {
 	out := ScoreOutput{
 		SchemaVersion: SchemaVersion, Time: jsonTime(s.Time), Source: sourceWord(s.Source.Label), Window: window.String(),

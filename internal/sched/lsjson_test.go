@@ -119,11 +119,11 @@ func TestCallLinesAsJSON(t *testing.T) {
 			t.Errorf("%s\nwant %s (%v)", b, c.want, err)
 		}
 	}
-	x := LineJSON(&CallLine{Seq: 5, Xid: &Xid{Time: t0, GPU: 0, Code: 79, Name: "a\nb", Text: "c\x1bd"}}, nil)
+	x := LineJSON(&CallLine{Seq: 5, Xid: &Xid{Time: t0, GPU: 0, Code: 79, Name: "a\nb", Text: "c\x1bd"}}, nil).(CallJSON)
 	if x.Kind != "xid" || *x.Xid != 79 || x.Process != `a\nb` || x.Text != `c\x1bd` || *x.GPU != 0 {
 		t.Errorf("%+v", x)
 	}
-	a := LineJSON(&CallLine{Call: Ptr(alloc(t0, 1, clientA, hDevice, hTSG, rm.ClassTSG, nil))}, nil)
+	a := LineJSON(&CallLine{Call: Ptr(alloc(t0, 1, clientA, hDevice, hTSG, rm.ClassTSG, nil))}, nil).(CallJSON)
 	if a.Class == nil || *a.Class != "0xa06c" || a.Kind != "alloc" || *a.Parent != hDevice {
 		t.Errorf("%+v", a)
 	}

@@ -37,7 +37,7 @@ func CallName(c *Call) string {
 }
 
 // ParamsText writes the parameters that are there on one line, each with a
-// space before it: " timeslice=200us wait=true". Empty where there are none.
+// space before it: " timeslice=200us wait". Empty where there are none.
 func ParamsText(p *Params) string {
 	if p == nil {
 		return ""
@@ -49,8 +49,12 @@ func ParamsText(p *Params) string {
 		}
 	}
 	flag := func(name string, v *bool) {
-		if v != nil {
-			fmt.Fprintf(&b, " %s=%t", name, *v)
+		switch {
+		case v == nil:
+		case *v:
+			b.WriteString(" " + name)
+		default:
+			b.WriteString(" " + name + "=false")
 		}
 	}
 	if p.Engine != nil {

@@ -138,8 +138,13 @@ func (w *world) step() {
 }
 
 // scan finds, between two instants, each thing as it was at some instant between them.
-func (w *world) scan(start, end Time) Inventory {
-	v := Inventory{Start: start, End: end, Complete: true}
+// Not complete: it looks for some clients only.
+func (w *world) scan(start, end Time, complete bool) Inventory {
+	v := Inventory{Start: start, End: end, Complete: complete}
+	wanted := map[Handle]bool{}
+	for _, c := range []Handle{0xc1d00001, 0xc1d00002, 0xc1d00003} {
+		wanted[c] = complete || w.r.IntN(2) == 0
+	}
 	all := slices.Clone(w.past)
 	for _, x := range w.live {
 		all = append(all, x)
@@ -147,8 +152,13 @@ func (w *world) scan(start, end Time) Inventory {
 	sort.Slice(all, func(i, j int) bool {
 		return compareObjects(all[i].key, all[j].key) < 0 || all[i].key == all[j].key && all[i].born < all[j].born
 	})
+	// First the clients, then what is in those that were found.
+	sort.SliceStable(all, func(i, j int) bool { return all[i].class == rm.ClassClient && all[j].class != rm.ClassClient })
 	seen := map[Object]bool{}
 	for _, x := range all {
+		if client := (Object{x.key.Client, x.key.Client}); !wanted[x.key.Client] || x.class != rm.ClassClient && !seen[client] {
+			continue
+		}
 		at := start + Time(w.r.Int64N(int64(end-start)))
 		if x.born > at || x.gone != 0 && x.gone <= at || seen[x.key] {
 			continue
@@ -167,6 +177,12 @@ func (w *world) scan(start, end Time) Inventory {
 			v.Channels = append(v.Channels, FoundChannel{Object: x.key, TSG: x.parent, Class: x.class, Context: Ptr(x.context)})
 		}
 	}
+	for c, looked := range wanted {
+		if looked && !seen[Object{c, c}] {
+			v.Gone = append(v.Gone, c)
+		}
+	}
+	slices.Sort(v.Gone)
 	return v
 }
 
@@ -223,7 +239,7 @@ func TestOrderOfStreamAndScansDoesNotMatter(t *testing.T) {
 		for range 6 {
 			start := t0 + Time(w.r.Int64N(int64(w.now-t0)))
 			end := start + Time(1+w.r.Int64N(int64(20*ms)))
-			ds = append(ds, delivery{end - 15*ms + Time(w.r.Int64N(int64(60*ms))), w.scan(start, end)})
+			ds = append(ds, delivery{end - 15*ms + Time(w.r.Int64N(int64(60*ms))), w.scan(start, end, w.r.IntN(2) == 0)})
 		}
 		late := w.r.IntN(len(w.calls)) // from here on the stream is there
 		for _, all := range []bool{true, false} {
@@ -234,8 +250,8 @@ func TestOrderOfStreamAndScansDoesNotMatter(t *testing.T) {
 					return isCall && c.Start < w.calls[late].Start
 				})
 				start := w.calls[late].Start + 1
-				use = append(use, delivery{w.now, w.scan(start, start+Time(1+w.r.Int64N(int64(20*ms))))})
-				use = append(use, delivery{w.now + second, w.scan(w.now+1, w.now+20*ms)})
+				use = append(use, delivery{w.now, w.scan(start, start+Time(1+w.r.Int64N(int64(20*ms))), true)})
+				use = append(use, delivery{w.now + second, w.scan(w.now+1, w.now+20*ms, true)})
 			}
 			sort.SliceStable(use, func(i, j int) bool { return use[i].at < use[j].at })
 			s := NewState(Options{})

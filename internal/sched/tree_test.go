@@ -182,7 +182,7 @@ func TestGPUComesLater(t *testing.T) {
 
 func TestProcessEnds(t *testing.T) {
 	base := cudaProcess(t0, 479, clientA, 1, 0x3f)
-	shared := Inventory{Start: t0 + ms, End: t0 + 2*ms, Clients: []FoundClient{{Client: clientA, PID: 479, PIDs: []int{479, 500}}}}
+	shared := Inventory{Start: t0 + ms, End: t0 + 2*ms, Partial: true, Clients: []FoundClient{{Client: clientA, PID: 479, PIDs: []int{479, 500}}}}
 	exit := func(at Time, pid int) Event { return ProcessExit{Time: t0 + at, PID: pid} }
 	tick := func(at Time) Event { return ClockTie{Time: t0 + at} }
 	closing := Call{Start: t0, End: t0, Kind: CallClose, File: 77}
