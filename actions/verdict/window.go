@@ -2,7 +2,9 @@ package verdict
 
 import (
 	"fmt"
+	"maps"
 	"math"
+	"slices"
 	"sort"
 	"strings"
 	"time"
@@ -66,6 +68,9 @@ func (j *Judge) window(s span) window {
 	w.discarded += float64(w.lost) / 2
 	return w
 }
+
+// tsgs are those that had turns, in the order in which they were first met.
+func (w window) tsgs() []int { return slices.Sorted(maps.Keys(w.counts)) }
 
 // lostIn counts the records that are known to be missing in a span.
 func (j *Judge) lostIn(s span) (n int) {
@@ -147,7 +152,8 @@ func (j *Judge) company(was, is window) string {
 		here, there window
 		word        string
 	}{{was, is, "stopped competing after the call"}, {is, was, "began to compete after the call"}} {
-		for tsg, n := range side.here.counts {
+		for _, tsg := range side.here.tsgs() {
+			n := side.here.counts[tsg]
 			expect := competes * float64(len(side.there.target))
 			if tsg == 0 || float64(n) < competes*float64(len(side.here.target)) || expect < 4 {
 				continue
@@ -172,7 +178,8 @@ func (j *Judge) kept(was, is window) string {
 		}
 		return median(x)
 	}
-	for tsg, n := range was.counts {
+	for _, tsg := range was.tsgs() {
+		n := was.counts[tsg]
 		if tsg == 0 || float64(n) < competes*float64(len(was.target)) || n < blockTurns || is.counts[tsg] < blockTurns {
 			continue
 		}
