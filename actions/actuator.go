@@ -36,6 +36,8 @@ var (
 	ErrMoved = errors.New("the value was changed meanwhile")
 	// ErrUnfit: the target is none that may be acted on.
 	ErrUnfit = errors.New("refused")
+	// ErrBounds: what is asked for is out of bounds.
+	ErrBounds = errors.New("out of bounds")
 )
 
 // Inspection is what a target is, as RM says.

@@ -159,7 +159,8 @@ func (c *Controller) Prepare(in Intent) (Preview, error) {
 	if err := checkIntent(&in, c.o.Force); err != nil {
 		return Preview{}, err
 	}
-	row := rowOf(c.o.Board.Snapshot(sched.SnapshotOptions{}), in.Gen)
+	snap := c.o.Board.Snapshot(sched.SnapshotOptions{})
+	row := rowOf(snap, in.Gen)
 	if row == nil {
 		return Preview{}, fmt.Errorf("%w: it is not on the screen any more", ErrGone)
 	}
@@ -181,7 +182,7 @@ func (c *Controller) Prepare(in Intent) (Preview, error) {
 			p.Old = sched.Ptr(uint64(*row.Interleave))
 		}
 	}
-	p.Warnings = append(warningsOf(in, row, p.Old, c.o.Me), i.Warnings...)
+	p.Warnings = append(warningsOf(in, row, p.Old, c.o.Me, snap.Time.Sub(snap.Source.Started) > time.Second), i.Warnings...)
 	p.Warnings = append(p.Warnings, c.others(in.Op, p.Target)...)
 	p.Cost, p.Undo = costOf(in, row, p.Old), undoWords(in, p.Old, c.o.Keep)
 	return p, nil
@@ -256,7 +257,7 @@ func (c *Controller) Submit(p Preview) (id string, err error) {
 	if c.o.DryRun || p.DryRun {
 		r.life.step, r.cmd.Step, r.over = sched.StepRefused, sched.StepRefused, true
 		go func() {
-			r.refused("a dry run: nothing was sent")
+			r.refuse(errors.New("a dry run: nothing was sent"))
 			close(r.done)
 		}()
 		return r.cmd.ID, nil
@@ -307,6 +308,27 @@ func (c *Controller) Command(id string) (sched.Command, bool) {
 		return sched.Command{}, false
 	}
 	return r.command(), true
+}
+
+// Refusal is why nothing of a command was sent; nil where something was, or may be.
+func (c *Controller) Refusal(id string) error {
+	c.mu.Lock()
+	r := c.runs[id]
+	c.mu.Unlock()
+	if r == nil {
+		return nil
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.refusal
+}
+
+// Unanswered tells whether RM has not answered a command that was given up.
+func (c *Controller) Unanswered(id string) bool {
+	c.mu.Lock()
+	r := c.runs[id]
+	c.mu.Unlock()
+	return r != nil && r.unanswered()
 }
 
 // landed says that nothing of the command is under way any more.

@@ -44,6 +44,7 @@ type run struct {
 	calm     sched.Time // trace before this is of another regime
 	gone     string     // the target ended: when
 	results  []Result
+	refusal  error    // why nothing was sent
 	outcome  *Outcome // of its undo
 	original *uint64  // as the journal has it
 	unlock   func()
@@ -152,13 +153,13 @@ func (r *run) do(d demand) []happening {
 	switch d {
 	case wantAudit:
 		if err := r.c.o.Audit.Write(r.line(audit.Intent)); err != nil {
-			r.refused("not sent, because the audit log could not be written: " + err.Error())
+			r.refuse(fmt.Errorf("not sent, because the audit log could not be written: %w", err))
 			return []happening{auditFailed}
 		}
 		return []happening{audited}
 	case wantJournal:
 		if err := r.journal(); err != nil {
-			r.refused("not sent, because it could not be made sure that it can be put back: " + err.Error())
+			r.refuse(fmt.Errorf("not sent, because it could not be made sure that it can be put back: %w", err))
 			return []happening{journalFailed}
 		}
 		return []happening{journaled}
@@ -171,7 +172,7 @@ func (r *run) do(d demand) []happening {
 	case wantResult:
 		r.result(audit.Result)
 	case wantRefusal:
-		r.refused("")
+		r.refuse(nil)
 		r.result(audit.Refused)
 	case wantUndo:
 		return []happening{r.putBack()}
@@ -203,11 +204,11 @@ func (r *run) result(e audit.Event) {
 	}
 }
 
-// refused says of all lamps that nothing was sent, and why; empty: as said before.
-func (r *run) refused(why string) {
+// refuse says of all lamps that nothing was sent, and why; nil: as said before.
+func (r *run) refuse(why error) {
 	r.change(func(c *sched.Command) {
-		if c.Why == "" {
-			c.Why = why
+		if why != nil && r.refusal == nil {
+			r.refusal, c.Why = why, why.Error()
 		}
 		none := sched.Lamp{State: sched.LampUnknown, Why: "nothing was sent"}
 		c.Ran, c.Accepted.Lamp, c.Changed.Lamp = none, none, none
@@ -243,11 +244,11 @@ func (r *run) baseline() happening {
 	r.observe()
 	for {
 		if h, ok := r.asked(); ok && (h == cancelled || h == undoAsked) {
-			r.refused("taken back before anything was sent")
+			r.refuse(errors.New("taken back before anything was sent"))
 			return cancelled
 		}
 		if r.gone != "" {
-			r.refused("nothing was sent: " + r.gone)
+			r.refuse(fmt.Errorf("nothing was sent: %w: %s", ErrGone, r.gone))
 			return targetGone
 		}
 		ready, missing := r.judge.Ready()
@@ -431,11 +432,7 @@ func (r *run) answered() happening {
 	}
 	switch {
 	case !sent:
-		why := "nothing was sent: " + last.Err.Error()
-		if errors.Is(last.Err, ErrGone) || errors.Is(last.Err, ErrReplaced) {
-			r.gone = last.Err.Error()
-		}
-		r.refused(why)
+		r.refuse(fmt.Errorf("nothing was sent: %w", last.Err))
 		return notSent
 	case !last.Answered && last.Sent:
 		return unclear

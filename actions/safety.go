@@ -54,34 +54,34 @@ func checkIntent(in *Intent, force bool) error {
 		lo, hi := timesliceRange(force)
 		switch {
 		case in.Value == nil:
-			return fmt.Errorf("timeslice: %w: a value in microseconds is needed", ErrUnfit)
+			return fmt.Errorf("timeslice: %w: a value in microseconds is needed", ErrBounds)
 		case *in.Value < lo || *in.Value > hi:
 			more := ""
 			if !force {
 				more = fmt.Sprintf("; with --force %d to %d us", MinForcedUS, MaxForcedUS)
 			}
-			return fmt.Errorf("timeslice %d us: %w: want %d to %d us%s", *in.Value, ErrUnfit, lo, hi, more)
+			return fmt.Errorf("timeslice %d us: %w: want %d to %d us%s", *in.Value, ErrBounds, lo, hi, more)
 		}
 	case sched.OpInterleave:
 		if in.Value == nil || *in.Value > rm.InterleaveHigh {
-			return fmt.Errorf("interleave: %w: want low, medium or high (0, 1, 2)", ErrUnfit)
+			return fmt.Errorf("interleave: %w: want low, medium or high (0, 1, 2)", ErrBounds)
 		}
 	case sched.OpPreempt:
 		in.Value = nil
 		in.Count = max(1, in.Count)
 		if in.Count > MaxPreempts {
-			return fmt.Errorf("%d preempts: %w: want 1 to %d", in.Count, ErrUnfit, MaxPreempts)
+			return fmt.Errorf("%d preempts: %w: want 1 to %d", in.Count, ErrBounds, MaxPreempts)
 		}
 		if in.Count > 1 {
 			if in.Every == 0 {
 				in.Every = 2 * time.Millisecond
 			}
 			if in.Every < MinPreemptGap {
-				return fmt.Errorf("a preempt every %v: %w: want %v or more from one to the next", in.Every, ErrUnfit, MinPreemptGap)
+				return fmt.Errorf("a preempt every %v: %w: want %v or more from one to the next", in.Every, ErrBounds, MinPreemptGap)
 			}
 		}
 	default:
-		return fmt.Errorf("operation %q: %w: want %s, %s or %s", in.Op, ErrUnfit, sched.OpPreempt, sched.OpTimeslice, sched.OpInterleave)
+		return fmt.Errorf("operation %q: %w: want %s, %s or %s", in.Op, ErrBounds, sched.OpPreempt, sched.OpTimeslice, sched.OpInterleave)
 	}
 	return nil
 }
@@ -100,8 +100,9 @@ func checkRow(t *sched.TSGView) error {
 	return nil
 }
 
-// warningsOf is what the operator should know before saying yes.
-func warningsOf(in Intent, t *sched.TSGView, old *uint64, me string) []string {
+// warningsOf is what the operator should know before saying yes. watched: the
+// trace has been looked at for long enough that its silence says something.
+func warningsOf(in Intent, t *sched.TSGView, old *uint64, me string, watched bool) []string {
 	var w []string
 	say := func(format string, args ...any) { w = append(w, fmt.Sprintf(format, args...)) }
 	if t.MPS {
@@ -132,7 +133,7 @@ func warningsOf(in Intent, t *sched.TSGView, old *uint64, me string) []string {
 	}
 	if t.Engine != nil && !rm.IsGraphicsEngine(*t.Engine) {
 		say("a copy engine has no trace: whether the hardware changes cannot be known")
-	} else if why := t.WhyNull; why != "" && !t.Context {
+	} else if why := t.WhyNull; why != "" && watched {
 		say("the trace may not show a change: %s", why)
 	}
 	return w
@@ -160,7 +161,7 @@ func costOf(in Intent, t *sched.TSGView, old *uint64) string {
 
 // undoWords is how a command is undone, or why it cannot be.
 func undoWords(in Intent, old *uint64, keep bool) string {
-	how := "undone by u, at exit, and if tsgtop is killed"
+	how := "put back by undo, at exit, and if tsgtop is killed"
 	if keep {
 		how = "kept at exit (tsgtop restore puts it back)"
 	}
@@ -172,5 +173,5 @@ func undoWords(in Intent, old *uint64, keep bool) string {
 	case old == nil:
 		return "what it is now cannot be read, so that it could not be undone"
 	}
-	return how + ": back to " + valueText(in.Op, *old)
+	return how + ": to " + valueText(in.Op, *old)
 }

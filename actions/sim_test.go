@@ -535,7 +535,7 @@ func TestBounds(t *testing.T) {
 		{Intent{Op: "reboot"}, true, "want preempt"},
 	} {
 		err := checkIntent(&c.in, c.force)
-		if c.want == "" && err != nil || c.want != "" && (err == nil || !errors.Is(err, ErrUnfit) || !strings.Contains(err.Error(), c.want)) {
+		if c.want == "" && err != nil || c.want != "" && (err == nil || !errors.Is(err, ErrBounds) || !strings.Contains(err.Error(), c.want)) {
 			t.Errorf("%+v, force %v: %v, want %q", c.in, c.force, err, c.want)
 		}
 	}
@@ -562,14 +562,14 @@ func TestRefusalsAndWarnings(t *testing.T) {
 		10:        {"shorter than a switch"},
 		1024:      {"already"},
 	} {
-		all := strings.Join(warningsOf(Intent{Op: sched.OpTimeslice, Value: u(value)}, &row, u(1024), "ada"), "\n")
+		all := strings.Join(warningsOf(Intent{Op: sched.OpTimeslice, Value: u(value)}, &row, u(1024), "ada", true), "\n")
 		for _, w := range want {
 			if !strings.Contains(all, w) {
 				t.Errorf("timeslice %d: no warning of %q in\n%s", value, w, all)
 			}
 		}
 	}
-	if w := warningsOf(Intent{Op: sched.OpTimeslice, Value: u(500)}, &sched.TSGView{Process: sched.Process{PID: 3, User: "ada"}}, u(2048), "ada"); len(w) != 0 {
+	if w := warningsOf(Intent{Op: sched.OpTimeslice, Value: u(500)}, &sched.TSGView{Process: sched.Process{PID: 3, User: "ada"}}, u(2048), "ada", true); len(w) != 0 {
 		t.Errorf("warnings of nothing: %v", w)
 	}
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"tsgtop/actions"
 	"tsgtop/internal/text"
 	"tsgtop/probes/nvml"
 )
@@ -32,6 +33,9 @@ type env struct {
 func Main(args []string) (code int) {
 	if nvml.IsChild() {
 		return nvml.ChildMain()
+	}
+	if actions.IsWatch() {
+		return actions.WatchMain()
 	}
 	e := env{os.Stdin, os.Stdout, os.Stderr}
 	defer func() {
@@ -86,6 +90,7 @@ says so and opens the built-in recording.`,
 	o.register(root)
 	root.AddCommand(
 		newDemo(o), newLS(o), newCalls(o), newScore(o), newRecord(o), newReplay(o),
+		newPreempt(o), newTimeslice(o), newInterleave(o), newRestore(o),
 		newDoctor(o), newVersion(o), newMan(root),
 	)
 	return root

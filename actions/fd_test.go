@@ -1,0 +1,590 @@
+//go:build linux
+
+package actions
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"tsgtop/actions/journal"
+	"tsgtop/internal/rm"
+	"tsgtop/internal/rmdev"
+	"tsgtop/internal/rmdev/rmfake"
+	"tsgtop/internal/sched"
+)
+
+// card is the fake driver with what commands meet besides: a GSP behind an RPC
+// meter, switch counters, and statuses that a test asks for.
+type card struct {
+	*rmfake.Driver
+	mu      sync.Mutex
+	starts  map[int]uint64    // of processes
+	answers map[uint32]uint32 // control -> status
+	local   map[uint32]bool   // controls that the driver answers without the GSP
+	on      bool              // the meter
+	entries []rm.RPCMeterEntry
+	locked  bool // somebody else has the meter on
+	history []uint32
+	stolen  int // RPCs of other clients within each call
+	witness *fakeWitness
+	before  func(cmd uint32)
+	saves   uint32
+}
+
+func (c *card) ReadFile(path string) ([]byte, error) {
+	var pid int
+	if n, _ := fmt.Sscanf(path, "/proc/%d/stat", &pid); n == 1 && strings.HasSuffix(path, "/stat") {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if start, ok := c.starts[pid]; ok {
+			return fmt.Appendf(nil, "%d (a) b) S 1 1 1 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 %d 0 0", pid, start), nil
+		}
+		return nil, syscall.ENOENT
+	}
+	return c.Driver.ReadFile(path)
+}
+
+func (c *card) Ioctl(fd int, request uint32, arg unsafe.Pointer) syscall.Errno {
+	nr, _, _ := rm.IoctlParts(request)
+	if nr != rm.EscControl {
+		return c.Driver.Ioctl(fd, request, arg)
+	}
+	a := (*rm.ControlParams)(arg)
+	if c.before != nil {
+		c.before(a.Cmd)
+	}
+	params := unsafe.Slice((*byte)(*(*unsafe.Pointer)(unsafe.Pointer(&a.Params))), a.ParamsSize)
+	switch a.Cmd {
+	case rm.CtrlRPCMeter:
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.history = append(c.history, params32(params))
+		switch params32(params) {
+		case rm.RPCMeterOn:
+			c.on = true
+		case rm.RPCMeterOff:
+			c.on = false
+		case rm.RPCMeterReset:
+			c.entries = nil
+		}
+		a.Status = 0
+		return 0
+	case rm.CtrlRPCMeterDump:
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if c.on || c.locked {
+			a.Status = 0x40 // NV_ERR_INVALID_STATE
+			return 0
+		}
+		d := (*rm.RPCMeterDumpParams)(unsafe.Pointer(unsafe.SliceData(params)))
+		d.Count = uint32(copy(d.Entries[:], c.entries))
+		d.Remaining = uint32(len(c.entries)) - d.Count
+		a.Status = 0
+		return 0
+	case rm.CtrlContextSwitchStats:
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.saves += 3
+		p := (*rm.ContextSwitchStatsParams)(unsafe.Pointer(unsafe.SliceData(params)))
+		p.Save, p.CILP = c.saves, c.saves
+		a.Status = 0
+		return 0
+	case rm.CtrlTSGSetTimeslice, rm.CtrlTSGSetInterleave, rm.CtrlTSGPreempt:
+	default:
+		return c.Driver.Ioctl(fd, request, arg)
+	}
+	phase := c.witness.entry(fd, uintptr(arg), uintptr(a.Params))
+	start := rawClock()
+	time.Sleep(300 * time.Microsecond)
+	end := rawClock()
+	c.mu.Lock()
+	status, refused := c.answers[a.Cmd]
+	if !c.local[a.Cmd] && c.on {
+		for range c.stolen {
+			c.entries = append(c.entries, rm.RPCMeterEntry{Start: uint64(start), End: uint64(start) + 1000, Function: rm.RPCControl})
+		}
+		c.entries = append(c.entries, rm.RPCMeterEntry{Start: uint64(start) + 2000, End: uint64(end), Function: rm.RPCControl})
+	}
+	c.mu.Unlock()
+	var e syscall.Errno
+	if refused {
+		a.Status = status
+	} else {
+		e = c.Driver.Ioctl(fd, request, arg)
+	}
+	c.witness.exit(phase, a)
+	return e
+}
+
+func params32(b []byte) uint32 { return *(*uint32)(unsafe.Pointer(unsafe.SliceData(b))) }
+
+// fakeWitness is the eBPF program: it knows a call by thread, descriptor and
+// both addresses.
+type fakeWitness struct {
+	mu       sync.Mutex
+	expected map[int]expected
+	seen     map[uint64]*OwnCall
+	blind    bool
+}
+
+type expected struct {
+	id          uint64
+	fd          int
+	arg, params uintptr
+}
+
+func (w *fakeWitness) Expect(id uint64, _ string, tid, fd int, arg, params uintptr) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.expected[tid] = expected{id, fd, arg, params}
+	return nil
+}
+
+func (w *fakeWitness) Forget(tid int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.expected, tid)
+}
+
+func (w *fakeWitness) Wait(id uint64, _ time.Duration) (OwnCall, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if c := w.seen[id]; c != nil {
+		return *c, nil
+	}
+	return OwnCall{}, errors.New("not seen")
+}
+
+func (w *fakeWitness) entry(fd int, arg, params uintptr) uint64 {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	e, ok := w.expected[unix.Gettid()]
+	if !ok || w.blind || e.fd != fd || e.arg != arg || e.params != params {
+		return 0
+	}
+	delete(w.expected, unix.Gettid())
+	w.seen[e.id] = &OwnCall{Entry: true, At: sched.Now()}
+	return e.id
+}
+
+func (w *fakeWitness) exit(id uint64, a *rm.ControlParams) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if c := w.seen[id]; c != nil {
+		c.Exit, c.Read, c.Number, c.Client, c.Object, c.Status = true, true, a.Cmd, sched.Handle(a.Client), sched.Handle(a.Object), a.Status
+		c.Took = sched.Now().Sub(c.At)
+	}
+}
+
+// desk is a fake machine with one CUDA process on it, and the actuator.
+type desk struct {
+	card    *card
+	gpu     *rmfake.GPU
+	process *rmfake.Process
+	client  *rmfake.Client
+	target  sched.Target
+	fd      *FD
+	journal *journal.Journal
+}
+
+func newDesk(t *testing.T) *desk {
+	t.Helper()
+	d := &desk{card: &card{Driver: rmfake.New(), starts: map[int]uint64{400: 9000}, answers: map[uint32]uint32{}, local: map[uint32]bool{},
+		witness: &fakeWitness{expected: map[int]expected{}, seen: map[uint64]*OwnCall{}}}}
+	d.gpu = d.card.AddGPU()
+	d.process = d.card.AddProcess(400, "train.py")
+	d.process.OpenOther(3, "/dev/null")
+	d.process.Open(5) // another file of the driver's, with another client
+	d.process.NewClient(5)
+	d.process.Open(9)
+	d.client = d.process.NewClient(9)
+	d.target = targetFor(d.client, d.client.CUDA(d.gpu, 0x5c000000)[0], 400, 9000)
+	j, err := journal.Open(filepath.Join(rootDir(t), "journal"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.journal = j
+	self, err := journal.Self()
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.fd = NewFD(rmdev.New(d.card), j, self, d.card.witness, "")
+	if why := d.fd.Why(); why != "" {
+		t.Fatal(why)
+	}
+	t.Cleanup(func() { d.fd.Release(); j.Close() })
+	return d
+}
+
+// rootDir is a folder such as root's own are: /tmp itself would be refused.
+func rootDir(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	if err := os.Chmod(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+func targetFor(c *rmfake.Client, g rmfake.TSG, pid int, start uint64) sched.Target {
+	t := sched.Target{TSGID: sched.TSGID{GPU: 0, Runlist: int(g.Runlist), TSG: int(g.Number)}, PID: pid, Start: start, Exe: "/usr/bin/train.py",
+		Object: sched.Object{Client: sched.Handle(c.Handle), Handle: sched.Handle(g.Handle)}, UniqueID: &g.Unique}
+	for _, ch := range g.Channels {
+		t.Contexts = append(t.Contexts, ch.Context)
+	}
+	return t
+}
+
+func (d *desk) do(op sched.Op, value uint64) Result {
+	return d.fd.Do(context.Background(), Request{ID: callID(), Command: "c1", Op: op, Target: d.target, Value: value, MeterRPC: true})
+}
+
+// quiet checks that nothing is left behind: no line in the kernel log, no meter
+// that is on, no note of one, no descriptor.
+func (d *desk) quiet(t *testing.T) {
+	t.Helper()
+	if log := d.card.Log(); len(log) > 0 {
+		t.Errorf("lines in the kernel log: %q", log)
+	}
+	if d.card.on {
+		t.Error("the meter is on")
+	}
+	if s, err := d.journal.State(); err != nil || s.Meter != nil {
+		t.Errorf("journal: meter %+v, %v", s.Meter, err)
+	}
+	d.fd.Release()
+	d.fd.rm.WaitCloses()
+	if n := d.card.OpenFiles(); n != 0 {
+		t.Errorf("%d descriptors are left open", n)
+	}
+}
+
+func TestFDSetsATimeslice(t *testing.T) {
+	d := newDesk(t)
+	in, err := d.fd.Inspect(context.Background(), d.target)
+	if err != nil || in.Timeslice == nil || *in.Timeslice != 2048 || *in.Target.UniqueID != *d.target.UniqueID || len(in.Target.Contexts) != 8 {
+		t.Fatalf("%+v, %v", in, err)
+	}
+	r := d.fd.Do(context.Background(), Request{ID: 7, Command: "c1", Op: sched.OpTimeslice, Target: in.Target, Value: 200, Expect: in.Timeslice, MeterRPC: true})
+	if r.Err != nil || !r.Sent || !r.Answered || r.Status != 0 {
+		t.Fatalf("%+v", r)
+	}
+	if l := ranOf([]Result{r}); l.State != sched.LampYes {
+		t.Errorf("RAN %+v", l)
+	}
+	if a := acceptedOf(r); a.State != sched.LampYes || a.Where != "gsp" || a.RPCus == nil || *a.RPCus < 250 || a.Inferred {
+		t.Errorf("ACCEPTED %+v", a)
+	}
+	if r.RPC.Start < r.Start.Add(-50*time.Microsecond) || r.RPC.Start.Add(r.RPC.Took) > r.End.Add(50*time.Microsecond) {
+		t.Errorf("the RPC, %d for %v, is not within the call, %d to %d", r.RPC.Start, r.RPC.Took, r.Start, r.End)
+	}
+	if r.Before == nil || r.After == nil || r.After.Save <= r.Before.Save {
+		t.Errorf("counters %+v %+v", r.Before, r.After)
+	}
+	in, err = d.fd.Inspect(context.Background(), d.target)
+	if err != nil || *in.Timeslice != 200 {
+		t.Errorf("now %+v, %v", in, err)
+	}
+	if want := []uint32{rm.RPCMeterOn, rm.RPCMeterOff, rm.RPCMeterReset}; !slices.Equal(d.card.history, want) {
+		t.Errorf("the meter was told %v, want %v", d.card.history, want)
+	}
+	d.quiet(t)
+}
+
+// Each status, from the driver and from the GSP: where it was answered is told.
+func TestFDStatuses(t *testing.T) {
+	for _, c := range []struct {
+		op     sched.Op
+		cmd    uint32
+		status uint32 // 0: success
+		local  bool   // the GSP is not asked
+		state  sched.LampState
+		where  string
+		words  string
+	}{
+		{sched.OpTimeslice, rm.CtrlTSGSetTimeslice, 0, true, sched.LampNo, "driver", "a stub"},
+		{sched.OpPreempt, rm.CtrlTSGPreempt, 0, false, sched.LampYes, "gsp", "NV_OK"},
+		{sched.OpInterleave, rm.CtrlTSGSetInterleave, 0x56, false, sched.LampNo, "gsp", "GSP refused"},
+		{sched.OpInterleave, rm.CtrlTSGSetInterleave, 0x56, true, sched.LampNo, "driver", "driver refused"},
+		{sched.OpTimeslice, rm.CtrlTSGSetTimeslice, 0x1b, true, sched.LampNo, "driver", "0x1b"},
+		{sched.OpTimeslice, rm.CtrlTSGSetTimeslice, 0x23, true, sched.LampNo, "driver", "0x23"},
+		{sched.OpTimeslice, rm.CtrlTSGSetTimeslice, 0x1f, false, sched.LampNo, "gsp", "0x1f"},
+		{sched.OpPreempt, rm.CtrlTSGPreempt, 0x65, false, sched.LampNo, "gsp", "TIMEOUT"},
+		{sched.OpPreempt, rm.CtrlTSGPreempt, 0xfff0, false, sched.LampNo, "gsp", "0xfff0"},
+	} {
+		d := newDesk(t)
+		if c.status != 0 {
+			d.card.answers[c.cmd] = c.status
+		}
+		d.card.local[c.cmd] = c.local
+		a := acceptedOf(d.do(c.op, 2))
+		if a.State != c.state || a.Where != c.where || a.StatusCode != c.status || !strings.Contains(a.Why, c.words) {
+			t.Errorf("%s, status 0x%x, local %v: %+v", c.op, c.status, c.local, a)
+		}
+		d.quiet(t)
+	}
+}
+
+// The meter is left alone where it is another's, and then nothing is claimed.
+func TestFDMeterOfAnother(t *testing.T) {
+	t.Run("on", func(t *testing.T) {
+		d := newDesk(t)
+		d.card.locked = true
+		a := acceptedOf(d.do(sched.OpTimeslice, 200))
+		if a.State != sched.LampYes || a.Where != "gsp" || !a.Inferred || !strings.Contains(a.Why, "in use by another tool") {
+			t.Errorf("%+v", a)
+		}
+		if len(d.card.history) != 0 {
+			t.Errorf("it was told %v", d.card.history)
+		}
+		d.quiet(t)
+	})
+	t.Run("unread log", func(t *testing.T) {
+		d := newDesk(t)
+		d.card.entries = []rm.RPCMeterEntry{{Start: 1, End: 2, Function: 76}}
+		a := acceptedOf(d.do(sched.OpTimeslice, 200))
+		if !a.Inferred || !strings.Contains(a.Why, "left alone") || len(d.card.history) != 0 || len(d.card.entries) != 1 {
+			t.Errorf("%+v, history %v", a, d.card.history)
+		}
+		d.quiet(t)
+	})
+	t.Run("of another tsgtop", func(t *testing.T) {
+		d := newDesk(t)
+		other, err := journal.Open(d.journal.Path())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer other.Close()
+		unlock, err := other.LockMeter()
+		if err != nil {
+			t.Fatal(err)
+		}
+		a := acceptedOf(d.do(sched.OpTimeslice, 200))
+		if !a.Inferred || !strings.Contains(a.Why, "another tsgtop") {
+			t.Errorf("%+v", a)
+		}
+		unlock()
+		if a := acceptedOf(d.do(sched.OpTimeslice, 300)); a.Inferred || a.Where != "gsp" {
+			t.Errorf("once it is free: %+v", a)
+		}
+		d.quiet(t)
+	})
+	t.Run("left on by a crash", func(t *testing.T) {
+		d := newDesk(t)
+		d.card.on = true
+		d.card.entries = []rm.RPCMeterEntry{{Start: 1, End: 2, Function: 76}}
+		dead := journal.Owner{PID: 1 << 22, Start: 1}
+		if err := d.journal.Meter(dead, true); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := RestoreAll(context.Background(), d.fd, d.journal, false); err != nil {
+			t.Fatal(err)
+		}
+		if d.card.on || len(d.card.entries) != 0 {
+			t.Error("it is on still")
+		}
+		d.quiet(t)
+	})
+	t.Run("several GPUs", func(t *testing.T) {
+		d := newDesk(t)
+		d.card.AddGPU()
+		d.card.local[rm.CtrlTSGSetTimeslice] = true
+		if a := acceptedOf(d.do(sched.OpTimeslice, 200)); a.State == sched.LampNo || a.Where == "driver" && !a.Inferred || !strings.Contains(a.Why, "several GPUs") {
+			t.Errorf("no RPC seen on a machine of several GPUs: %+v", a)
+		}
+		d.card.local[rm.CtrlTSGSetTimeslice] = false
+		if a := acceptedOf(d.do(sched.OpTimeslice, 300)); a.State != sched.LampYes || a.Where != "gsp" || a.Inferred {
+			t.Errorf("an RPC seen: %+v", a)
+		}
+		d.quiet(t)
+	})
+	t.Run("the journal is full", func(t *testing.T) {
+		d := newDesk(t)
+		d.journal.Close()
+		a := acceptedOf(d.do(sched.OpTimeslice, 200))
+		if !a.Inferred || len(d.card.history) != 0 {
+			t.Errorf("the meter was turned on without a note of it: %+v, %v", a, d.card.history)
+		}
+	})
+}
+
+// Of several RPCs within the call, its own is the last; one that fills too
+// little of the call proves nothing.
+func TestCallRPC(t *testing.T) {
+	at := func(us int64) clocks { return clocks{sched.Time(1e15 + us*1e3), us * 1e3} }
+	e := func(fn, from, to uint64) rm.RPCMeterEntry {
+		return rm.RPCMeterEntry{Function: fn, Start: from * 1e3, End: to * 1e3}
+	}
+	for _, c := range []struct {
+		name    string
+		entries []rm.RPCMeterEntry
+		exact   bool
+		seen    bool
+		took    time.Duration
+	}{
+		{"none", []rm.RPCMeterEntry{}, true, false, 0},
+		{"unreadable", nil, false, false, 0},
+		{"own", []rm.RPCMeterEntry{e(76, 1010, 1400)}, true, true, 390 * time.Microsecond},
+		{"another function", []rm.RPCMeterEntry{e(103, 1010, 1400)}, true, false, 0},
+		{"before", []rm.RPCMeterEntry{e(76, 900, 1400)}, true, false, 0},
+		{"after", []rm.RPCMeterEntry{e(76, 1010, 1500)}, true, false, 0},
+		{"another's first", []rm.RPCMeterEntry{e(76, 1001, 1100), e(76, 1110, 1410)}, true, true, 300 * time.Microsecond},
+		{"only another's", []rm.RPCMeterEntry{e(76, 1001, 1100)}, false, false, 0},
+	} {
+		r := callRPC(c.entries, at(1000), at(1420))
+		if r.Exact != c.exact || r.Seen != c.seen || r.Took != c.took || !r.Exact && r.Why == "" {
+			t.Errorf("%s: %+v", c.name, r)
+		}
+	}
+}
+
+// Whatever does not fit the target that was meant: nothing is sent.
+func TestFDIdentity(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		change func(*testing.T, *desk)
+		want   error
+	}{
+		{"process gone", func(_ *testing.T, d *desk) { d.process.Exit() }, ErrGone},
+		{"another process of that pid", func(_ *testing.T, d *desk) { d.card.starts[400] = 9001 }, ErrReplaced},
+		{"client closed", func(_ *testing.T, d *desk) { d.process.Close(9) }, ErrGone},
+		{"TSG freed", func(_ *testing.T, d *desk) { d.client.Free(uint32(d.target.Object.Handle)) }, ErrGone},
+		{"other unique id", func(_ *testing.T, d *desk) { d.target.UniqueID = sched.Ptr(*d.target.UniqueID + 1) }, ErrReplaced},
+		{"other context", func(_ *testing.T, d *desk) { d.target.Contexts = append(d.target.Contexts, 0x9999) }, ErrReplaced},
+		{"other number", func(_ *testing.T, d *desk) { d.target.TSG++ }, ErrReplaced},
+		{"not a TSG", func(_ *testing.T, d *desk) { d.target.Object.Handle = 0x5c000001 }, ErrReplaced},
+		{"no such GPU", func(_ *testing.T, d *desk) { d.target.GPU = 3 }, ErrGone},
+		{"kernel client", func(_ *testing.T, d *desk) { d.target.PID = 0 }, ErrUnfit},
+		{"client of no file", func(_ *testing.T, d *desk) {
+			d.target.Object.Client = sched.Handle(d.card.KernelClient().Handle)
+		}, ErrGone},
+		{"restarted copy", func(t *testing.T, d *desk) {
+			// The same handles, number and pid: only what is never reused differs.
+			d.card.Lock()
+			index := d.client.Handle & 0xfffff
+			d.card.NextIndex = index
+			d.card.Unlock()
+			d.process.Exit()
+			p := d.card.AddProcess(400, "train.py")
+			p.Open(9)
+			c := p.NewClient(9)
+			copied := c.CUDA(d.gpu, 0x5c000000)[0]
+			if sched.Handle(c.Handle) != d.target.Object.Client || sched.Handle(copied.Handle) != d.target.Object.Handle {
+				t.Fatalf("the copy has other handles: %08x/%08x", c.Handle, copied.Handle)
+			}
+			d.target.TSG = int(copied.Number)
+		}, ErrReplaced},
+		{"value moved", func(_ *testing.T, d *desk) {}, ErrMoved},
+	} {
+		d := newDesk(t)
+		c.change(t, d)
+		expect := uint64(2048)
+		if c.want == ErrMoved {
+			expect = 1000
+		}
+		r := d.fd.Do(context.Background(), Request{ID: 9, Command: "c", Op: sched.OpTimeslice, Target: d.target, Value: 200, Expect: &expect, MeterRPC: true})
+		if r.Sent || !errors.Is(r.Err, c.want) {
+			t.Errorf("%s: %+v, want %v", c.name, r, c.want)
+		}
+		if n := d.card.Calls(rm.CtrlTSGSetTimeslice); n != 0 {
+			t.Errorf("%s: it was sent %d times", c.name, n)
+		}
+		if c.want == ErrUnfit {
+			continue
+		}
+		d.quiet(t)
+	}
+}
+
+// A pid that was reused between the look and the call must not be taken: the
+// process dies in the middle of being identified.
+func TestFDProcessDiesInTheMiddle(t *testing.T) {
+	d := newDesk(t)
+	d.card.before = func(cmd uint32) {
+		if cmd == rm.CtrlTSGInfo {
+			d.process.Exit()
+		}
+	}
+	r := d.do(sched.OpTimeslice, 200)
+	// The borrowed descriptor keeps the dying process's objects for these
+	// milliseconds: the call may reach them, and must reach nothing else.
+	if r.Err != nil && !errors.Is(r.Err, ErrGone) {
+		t.Errorf("%+v", r)
+	}
+	d.card.before = nil
+	d.quiet(t)
+}
+
+// Without a witness, and with one that does not see the call.
+func TestFDRanWithoutWitness(t *testing.T) {
+	d := newDesk(t)
+	d.card.witness.blind = true
+	if l := ranOf([]Result{d.do(sched.OpTimeslice, 200)}); l.State != sched.LampNo {
+		t.Errorf("a blind program: %+v", l)
+	}
+	d.fd.witness, d.fd.whyBlind = nil, "the probe of RM calls is not attached: no root"
+	if l := ranOf([]Result{d.do(sched.OpTimeslice, 200)}); l.State != sched.LampUnknown || !strings.Contains(l.Why, "no root") {
+		t.Errorf("no program: %+v", l)
+	}
+}
+
+// Why it cannot be used is said beforehand.
+func TestFDWhy(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*rmfake.Driver)
+		want   string
+	}{
+		"no driver":         {func(d *rmfake.Driver) { d.Missing = true }, "no NVIDIA"},
+		"own pid namespace": {func(d *rmfake.Driver) { d.PIDNamespace = "pid:[4026532999]" }, "pid namespace of its own"},
+		"yama":              {func(d *rmfake.Driver) { d.Yama = "3" }, "ptrace_scope is 3"},
+	} {
+		drv := rmfake.New()
+		drv.AddGPU()
+		c.change(drv)
+		f := NewFD(rmdev.New(drv), journal.Memory(), journal.Owner{}, nil, "")
+		if why := f.Why(); !strings.Contains(why, c.want) {
+			t.Errorf("%s: %q", name, why)
+		}
+	}
+	d := newDesk(t)
+	d.card.RefuseBorrow = true
+	if r := d.do(sched.OpPreempt, 0); r.Sent || r.Err == nil || !errors.Is(r.Err, rmdev.ErrRefused) {
+		t.Errorf("pidfd_getfd refused: %+v", r)
+	}
+}
+
+// The lamps by duration, where no RPC was witnessed, are labelled as inferred.
+func TestAcceptedInferred(t *testing.T) {
+	for _, c := range []struct {
+		took  time.Duration
+		state sched.LampState
+		where string
+	}{
+		{400 * time.Microsecond, sched.LampYes, "gsp"},
+		{20 * time.Microsecond, sched.LampUnknown, "driver"},
+		{100 * time.Microsecond, sched.LampUnknown, "unknown"},
+	} {
+		a := acceptedOf(Result{Sent: true, Answered: true, Start: 1, End: sched.Time(1).Add(c.took), RPC: RPC{Why: "the meter is in use"}})
+		if a.State != c.state || a.Where != c.where || a.Inferred != (c.where != "unknown") || !strings.Contains(a.Why, "the meter is in use") {
+			t.Errorf("%v: %+v", c.took, a)
+		}
+	}
+	if a := acceptedOf(Result{Sent: true, Errno: 22, Start: 1, End: 2}); a.State != sched.LampNo || !strings.Contains(a.Why, "errno 22") {
+		t.Errorf("%+v", a)
+	}
+	if a := acceptedOf(Result{Sent: true, Answered: true, NoGSP: true, Start: 1, End: 2}); a.State != sched.LampYes || a.Where != "driver" {
+		t.Errorf("a GPU without a GSP: %+v", a)
+	}
+}
