@@ -6,9 +6,9 @@ import (
 	"sort"
 )
 
-// binsPerOctave sets the resolution of histograms: bounds are 2^(1/70) = 1.00995
-// apart, so the middle of a bin is within 0.5% of every value in it.
-const binsPerOctave = 70
+// binsPerOctave sets the resolution of histograms: bounds are 2^(1/350) = 1.00198
+// apart, so the middle of a bin is within 0.1% of every value in it.
+const binsPerOctave = 350
 
 // numBins covers 1 ns to 2^42 ns (73 minutes); what is longer falls in the last bin.
 const numBins = 42 * binsPerOctave
@@ -16,7 +16,7 @@ const numBins = 42 * binsPerOctave
 // binMantissa holds the lower bounds of one octave's bins, as 63-bit fractions
 // of the octave's start; binGuess says where to start looking, by the first 8
 // bits below the leading one.
-var binMantissa, binGuess = func() (m [binsPerOctave + 1]uint64, g [256]uint8) {
+var binMantissa, binGuess = func() (m [binsPerOctave + 1]uint64, g [256]uint16) {
 	for i := range binsPerOctave {
 		m[i] = uint64(math.Ceil(math.Exp2(float64(i)/binsPerOctave)*(1<<62))) << 1
 	}
@@ -28,7 +28,7 @@ var binMantissa, binGuess = func() (m [binsPerOctave + 1]uint64, g [256]uint8) {
 		for b+1 < binsPerOctave && m[b+1] <= low {
 			b++
 		}
-		g[i] = uint8(b)
+		g[i] = uint16(b)
 	}
 	return m, g
 }()
@@ -196,9 +196,9 @@ func (p *pool) stats(s *Stats) {
 	}
 }
 
-// shownBins is how many bins make one of a Histogram that is shown: 10, so
+// shownBins is how many bins make one of a Histogram that is shown: 50, so
 // that there are 7 to the octave.
-const shownBins = 10
+const shownBins = 50
 
 // histogram gives the counts for showing, without the empty bins at both ends.
 func (p *pool) histogram() Histogram {

@@ -56,9 +56,9 @@ func TestMeasuredTraces(t *testing.T) {
 		near("max", r.Max, w.max, 0)
 		near("mean", r.Mean, w.mean, 1e-6)
 		near("stddev", r.StdDev, w.stddev, 1e-3)
-		near("p50", r.P50, w.p50, .005)
-		near("p95", r.P95, w.p95, .005)
-		near("p99", r.P99, w.p99, .005)
+		near("p50", r.P50, w.p50, .001)
+		near("p95", r.P95, w.p95, .001)
+		near("p99", r.P99, w.p99, .001)
 		near("share", *sc.Share, w.share, 1e-5)
 		if len(snap.GPUs) != 1 || snap.GPUs[0].SwitchTax[WindowAll] == nil {
 			t.Fatalf("%s: no switch tax", w.trace)

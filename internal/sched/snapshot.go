@@ -116,7 +116,7 @@ type Score struct {
 	WhyNull   string // why what is null in this window is null
 }
 
-// Stats summarises one quantity. Percentiles are within 1% of the true ones.
+// Stats summarises one quantity. Percentiles are within 0.1% of the true ones.
 type Stats struct {
 	N      uint64  `json:"n"`
 	Min    float64 `json:"min"`
