@@ -319,8 +319,18 @@ func TestSuspend(t *testing.T) {
 		if !stopped {
 			t.Fatalf("round %d: the process does not stop", round)
 		}
-		out := x.sent()
-		if strings.LastIndex(out, "\x1b[?1049l") < strings.LastIndex(out, "\x1b[?1049h") {
+		// What it sent before it stopped may still be on its way through the terminal.
+		screenUp := func() bool {
+			out := x.sent()
+			return strings.LastIndex(out, "\x1b[?1049l") < strings.LastIndex(out, "\x1b[?1049h")
+		}
+		for range 200 {
+			if !screenUp() {
+				break
+			}
+			time.Sleep(20 * time.Millisecond)
+		}
+		if screenUp() {
 			t.Errorf("round %d: stopped with the screen still up", round)
 		}
 		if err := syscall.Kill(pid, syscall.SIGCONT); err != nil {
