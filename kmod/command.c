@@ -12,6 +12,7 @@
 #include "trace.h"
 
 #define NV_OK			0x0
+#define NV_ERR_NO_MEMORY	0x51
 #define NV_ERR_NOT_SUPPORTED	0x56
 
 #define CLASS_CHANNEL_GROUP	0xa06c
@@ -85,13 +86,14 @@ static u32 identify(struct rm_driver *rm, const struct tsgtop_target *t,
 	if (!rm_has_unique_ids(rm))
 		return NV_OK;
 	child.parent = id->device;
-	*unique_status = rm_control(rm, t->client, t->client, CMD_CHILD_HANDLE, &child, sizeof(child));
+	*unique_status = rm_control(rm, t->client, t->client, CMD_CHILD_HANDLE,
+				    &child, sizeof(child));
 	if (*unique_status)
 		return NV_OK;
 	id->subdevice = child.object;
 	u = kzalloc(sizeof(*u), GFP_KERNEL);
 	if (!u) {
-		*unique_status = 0x51;	/* NV_ERR_NO_MEMORY */
+		*unique_status = NV_ERR_NO_MEMORY;
 		return NV_OK;
 	}
 	u->client = t->client;
@@ -135,7 +137,8 @@ static int check(struct rm_driver *rm, struct tsgtop_call *c, struct tsgtop_iden
 }
 
 /* The call itself, stamped and traced. */
-static void send(struct rm_driver *rm, struct tsgtop_call *c, u32 object, u32 cmd, void *params, u32 size)
+static void send(struct rm_driver *rm, struct tsgtop_call *c, u32 object, u32 cmd,
+		 void *params, u32 size)
 {
 	c->result.flags |= TSGTOP_SENT;
 	c->result.sent_ns = ktime_get_ns();
@@ -143,7 +146,8 @@ static void send(struct rm_driver *rm, struct tsgtop_call *c, u32 object, u32 cm
 	c->result.status = rm_control(rm, c->target.client, object, cmd, params, size);
 	c->result.answered_ns = ktime_get_ns();
 	c->result.flags |= TSGTOP_ANSWERED;
-	trace_tsgtop_call_answered(c->result.cookie, c->target.client, object, cmd, c->result.status,
+	trace_tsgtop_call_answered(c->result.cookie, c->target.client, object, cmd,
+				   c->result.status,
 				   c->result.answered_ns - c->result.sent_ns);
 }
 

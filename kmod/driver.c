@@ -70,12 +70,11 @@ static const struct {
 } versions[] = {
 	{ "550.", false },
 	{ "570.", true },
+	{ "575.", true },
 	{ "580.", true },
 	{ "590.", true },
 	{ "595.", true },
 };
-
-u32 nvidia_get_rm_ops(struct rm_ops *ops);
 
 /* Held for reading while a call is in the driver, for writing while the system
  * goes to sleep: the driver's own entry for sibling modules has no such guard.
@@ -148,7 +147,7 @@ static __nocfi enum tsgtop_why handshake(u32 (*get)(struct rm_ops *), struct rm_
 	strscpy(last_version, rm->ops.version_string, sizeof(last_version));
 	mutex_unlock(&said_lock);
 	for (i = 0; i < ARRAY_SIZE(versions); i++)
-		if (!strncmp(rm->ops.version_string, versions[i].prefix, strlen(versions[i].prefix)))
+		if (strstarts(rm->ops.version_string, versions[i].prefix))
 			break;
 	if (i == ARRAY_SIZE(versions))
 		return TSGTOP_WHY_VERSION;
@@ -219,7 +218,8 @@ bool rm_has_unique_ids(const struct rm_driver *rm)
 /* One RM control with kernel privilege: sleeps, and for as long as an RPC to the
  * GSP may take (up to 45 s). Gives the NV_STATUS.
  */
-__nocfi u32 rm_control(struct rm_driver *rm, u32 client, u32 object, u32 cmd, void *params, u32 size)
+__nocfi u32 rm_control(struct rm_driver *rm, u32 client, u32 object, u32 cmd, void *params,
+		       u32 size)
 {
 	struct rm_request request = {
 		.op = OP_NV04_CONTROL,

@@ -21,12 +21,6 @@
 #ifndef __bpf_kfunc
 #define __bpf_kfunc __used noinline
 #endif
-#ifndef __bpf_kfunc_start_defs
-#define __bpf_kfunc_start_defs() \
-	__diag_push(); \
-	__diag_ignore_all("-Wmissing-prototypes", "their prototypes are in BTF")
-#define __bpf_kfunc_end_defs() __diag_pop()
-#endif
 #ifndef BTF_KFUNCS_START
 #define BTF_KFUNCS_START(name) BTF_SET8_START(name)
 #define BTF_KFUNCS_END(name) BTF_SET8_END(name)
@@ -57,18 +51,6 @@ static int request(enum tsgtop_op op, const struct tsgtop_target *target, u64 va
 		worker_put(call);
 	return err;
 }
-
-__bpf_kfunc_start_defs();
-
-int tsgtop_preempt(struct tsgtop_target *target, u32 wait, u32 limit_ms, struct tsgtop_result *result);
-int tsgtop_set_timeslice(struct tsgtop_target *target, u64 us, u32 limit_ms, struct tsgtop_result *result);
-int tsgtop_set_interleave(struct tsgtop_target *target, u32 level, u32 limit_ms,
-			  struct tsgtop_result *result);
-int tsgtop_get_identity(struct tsgtop_target *target, struct tsgtop_identity *identity,
-			u32 limit_ms, struct tsgtop_result *result);
-int tsgtop_get_switches(struct tsgtop_target *target, struct tsgtop_switches *switches,
-			u32 limit_ms, struct tsgtop_result *result);
-int tsgtop_wait(u64 cookie, u32 limit_ms, struct tsgtop_result *result);
 
 /**
  * tsgtop_preempt - preempt a TSG once
@@ -175,8 +157,6 @@ __bpf_kfunc int tsgtop_wait(u64 cookie, u32 limit_ms, struct tsgtop_result *resu
 	worker_put(call);
 	return err;
 }
-
-__bpf_kfunc_end_defs();
 
 BTF_KFUNCS_START(tsgtop_kfunc_ids)
 BTF_ID_FLAGS(func, tsgtop_preempt, KF_SLEEPABLE)

@@ -40,7 +40,8 @@ static int status_get(char *buf, const struct kernel_param *unused)
 	n = scnprintf(buf, PAGE_SIZE, "abi: %d\n", TSGTOP_ABI);
 	n += rm_driver_describe(buf + n, PAGE_SIZE - n);
 	n += scnprintf(buf + n, PAGE_SIZE - n, "calls in flight: %u\n", worker_in_flight());
-	n += scnprintf(buf + n, PAGE_SIZE - n, "references: %d (loaded eBPF programs and calls in flight)\n",
+	n += scnprintf(buf + n, PAGE_SIZE - n,
+		       "references: %d (loaded eBPF programs and calls in flight)\n",
 		       module_refcount(THIS_MODULE));
 	n += rpcprobe_describe(buf + n, PAGE_SIZE - n);
 	return n;

@@ -33,7 +33,8 @@ struct rpc_entry {
 };
 
 /* Arguments: RM_API *, client, then object and command; alloc: parent, object, class. */
-static int on_entry(struct kretprobe_instance *ri, struct pt_regs *regs, int object_at, int number_at)
+static int on_entry(struct kretprobe_instance *ri, struct pt_regs *regs, int object_at,
+		    int number_at)
 {
 	struct rpc_entry *e = (void *)ri->data;
 

@@ -40,6 +40,9 @@ struct tsgtop_call {
 
 /* driver.c: the interface of nvidia.ko */
 struct rm_driver;
+struct rm_ops;
+
+u32 nvidia_get_rm_ops(struct rm_ops *ops);	/* exported by nvidia.ko, never linked */
 
 int rm_driver_init(void);
 void rm_driver_exit(void);
@@ -65,6 +68,17 @@ unsigned int worker_in_flight(void);
 
 /* kfuncs.c */
 int kfuncs_init(void);
+int tsgtop_preempt(struct tsgtop_target *target, u32 wait, u32 limit_ms,
+		   struct tsgtop_result *result);
+int tsgtop_set_timeslice(struct tsgtop_target *target, u64 us, u32 limit_ms,
+			 struct tsgtop_result *result);
+int tsgtop_set_interleave(struct tsgtop_target *target, u32 level, u32 limit_ms,
+			  struct tsgtop_result *result);
+int tsgtop_get_identity(struct tsgtop_target *target, struct tsgtop_identity *identity,
+			u32 limit_ms, struct tsgtop_result *result);
+int tsgtop_get_switches(struct tsgtop_target *target, struct tsgtop_switches *switches,
+			u32 limit_ms, struct tsgtop_result *result);
+int tsgtop_wait(u64 cookie, u32 limit_ms, struct tsgtop_result *result);
 
 /* rpcprobe.c: the experiment */
 void rpcprobe_init(void);

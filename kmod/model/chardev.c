@@ -41,7 +41,8 @@ MODULE_PARM_DESC(version, "driver version that it says it has");
 static struct class *nvidia_class;
 
 /* Copies parameters in, runs the call, copies them out. */
-static u32 with_params(u64 user, u32 size, u32 (*call)(void *ctx, void *params), void *ctx, int *err)
+static u32 with_params(u64 user, u32 size, u32 (*call)(void *ctx, void *params), void *ctx,
+		       int *err)
 {
 	void *buf = NULL;
 	u32 status;
@@ -79,7 +80,9 @@ static u32 call_control(void *ctx, void *params)
 
 static int esc_control(struct model_caller *who, u8 *arg, u32 size)
 {
-	struct control_ctx ctx = { who, get32(arg, 0), get32(arg, 4), get32(arg, 8), get32(arg, 0x18) };
+	struct control_ctx ctx = {
+		who, get32(arg, 0), get32(arg, 4), get32(arg, 8), get32(arg, 0x18),
+	};
 	int err;
 
 	if (size != 0x20)
@@ -122,7 +125,9 @@ static u32 known_size(u32 class)
 
 static int esc_alloc(struct model_caller *who, u8 *arg, u32 size)
 {
-	struct alloc_ctx ctx = { who, get32(arg, 0), get32(arg, 4), get32(arg, 8), get32(arg, 0xc) };
+	struct alloc_ctx ctx = {
+		who, get32(arg, 0), get32(arg, 4), get32(arg, 8), get32(arg, 0xc),
+	};
 	size_t status_at, size_at;
 	int err;
 
@@ -230,9 +235,13 @@ static int esc_register_fd(struct model_file *mf, u8 *arg, u32 size)
 #endif
 	if (!file)
 		return -EBADF;
-	if (file->f_op == &nvidia_fops && ((struct model_file *)file->private_data)->minor == MODEL_CTL) {
-		mf->ctl = file->private_data;
-		err = 0;
+	if (file->f_op == &nvidia_fops) {
+		struct model_file *ctl = file->private_data;
+
+		if (ctl->minor == MODEL_CTL) {
+			mf->ctl = ctl;
+			err = 0;
+		}
 	}
 	fdput(f);
 	return err;
@@ -453,8 +462,10 @@ static int gpus_init(void)
 		int err = fecs_init(g);
 
 		g->index = i;
-		g->gpu_id = (i + 1) << 8;	/* as the driver makes it: from the PCI address */
-		g->pdev = pci_get_domain_bus_and_slot(0, i + 1, 0);	/* where qemu was given one */
+		/* as the driver makes it: from the PCI address */
+		g->gpu_id = (i + 1) << 8;
+		/* where the machine has a device there */
+		g->pdev = pci_get_domain_bus_and_slot(0, i + 1, 0);
 		if (err) {
 			model_ngpus = i + 1;
 			return err;

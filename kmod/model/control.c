@@ -23,7 +23,7 @@ struct call {
 	u8 *p;
 };
 
-typedef u32 (*handler)(struct call *c);
+typedef u32 (*handler_fn)(struct call *c);
 
 static u32 handle_info(struct call *c)
 {
@@ -213,7 +213,8 @@ static u32 allocated_channels(struct call *c)
 	if (runlist != 0)
 		return RM_OUT_OF_RANGE;	/* as measured: it answers for runlist 0 only */
 	memset(c->p + 4, 0, 0x200);
-	memcpy(c->p + 4, c->obj->gpu->chids[0], min_t(size_t, 0x200, sizeof(c->obj->gpu->chids[0])));
+	memcpy(c->p + 4, c->obj->gpu->chids[0],
+	       min_t(size_t, 0x200, sizeof(c->obj->gpu->chids[0])));
 	return RM_OK;
 }
 
@@ -341,7 +342,8 @@ static u32 nothing(struct call *c)
 
 static u32 tsg_set_timeslice(struct call *c)
 {
-	u32 status = gsp_control(c->obj, c->client->handle, c->cmd, c->p, c->size, knobs.timeslice_mode);
+	u32 status = gsp_control(c->obj, c->client->handle, c->cmd, c->p, c->size,
+				 knobs.timeslice_mode);
 
 	if (status)
 		return status;
@@ -359,7 +361,8 @@ static u32 tsg_get_timeslice(struct call *c)
 
 static u32 tsg_preempt(struct call *c)
 {
-	u32 status = gsp_control(c->obj, c->client->handle, c->cmd, c->p, c->size, knobs.preempt_mode);
+	u32 status = gsp_control(c->obj, c->client->handle, c->cmd, c->p, c->size,
+				 knobs.preempt_mode);
 
 	if (!status && knobs.preempt_mode == MODE_OBEY) {
 		mutex_lock(&c->obj->gpu->lock);
@@ -377,7 +380,8 @@ static u32 tsg_info(struct call *c)
 
 static u32 tsg_set_interleave(struct call *c)
 {
-	u32 status = gsp_control(c->obj, c->client->handle, c->cmd, c->p, c->size, knobs.interleave_mode);
+	u32 status = gsp_control(c->obj, c->client->handle, c->cmd, c->p, c->size,
+				 knobs.interleave_mode);
 
 	if (!status && get32(c->p, 0) > 2)
 		status = RM_NOT_SUPPORTED;	/* the GSP refused it: after the RPC */
@@ -414,7 +418,7 @@ static u32 channel_hw_state(struct call *c)
 
 static const struct {
 	u32 cmd, size, class, flags;
-	handler handler;
+	handler_fn handler;
 } controls[] = {
 	{ 0x00000d02, 16, 0x41, 0, handle_info },
 	{ 0x00000d03, 12, 0x41, 0, access_rights },
@@ -463,7 +467,8 @@ static u32 dispatch(struct call *c, u32 object, u32 size)
 	for (i = 0; i < ARRAY_SIZE(controls); i++) {
 		if (controls[i].cmd != c->cmd)
 			continue;
-		if (controls[i].class == ANY_CHANNEL ? !rm_is_channel(class) : controls[i].class != class)
+		if (controls[i].class == ANY_CHANNEL ? !rm_is_channel(class) :
+		    controls[i].class != class)
 			continue;
 		if (controls[i].size != size)
 			return RM_INVALID_PARAMS;

@@ -31,7 +31,7 @@ static void deliver(struct model_object *b, const u8 *record)
 		return;
 	}
 	memcpy((u8 *)b->evbuf.records->va + put * RECORD, record, RECORD);
-	smp_store_release(&h->put, next);
+	smp_store_release(&h->put, next);	/* the record before the index */
 }
 
 static void drain_locked(struct model_gpu *gpu)

@@ -40,7 +40,8 @@ static struct rm_api physical_api;
 int os_get_system_time(u32 *seconds, u32 *useconds);
 u32 _kgspRpcSendMessage(void *gpu, void *rpc, u32 *sequence);
 u32 _kgspRpcRecvPoll(void *gpu, void *rpc, u32 function, u32 sequence);
-u32 rpcRmApiControl_GSP(struct rm_api *api, u32 client, u32 object, u32 cmd, void *params, u32 size);
+u32 rpcRmApiControl_GSP(struct rm_api *api, u32 client, u32 object, u32 cmd, void *params,
+			u32 size);
 u32 rpcRmApiAlloc_GSP(struct rm_api *api, u32 client, u32 parent, u32 object, u32 class,
 		      void *params, u32 size);
 u32 rpcRmApiFree_GSP(struct rm_api *api, u32 client, u32 object);
@@ -185,7 +186,8 @@ u32 meter_dump(u8 *params, u32 size)
 		return RM_INVALID_STATE;
 	}
 	for (i = first; i < meter_n && n < METER_ENTRIES; i++, n++)
-		memcpy(params + 24 + n * sizeof(struct meter_entry), &meter_log[i], sizeof(struct meter_entry));
+		memcpy(params + 24 + n * sizeof(struct meter_entry), &meter_log[i],
+		       sizeof(struct meter_entry));
 	put32(params, 4, n);
 	put32(params, 8, meter_n > first + n ? meter_n - first - n : 0);
 	put64(params, 16, meter_since ? ktime_get_raw_ns() - meter_since : 0);

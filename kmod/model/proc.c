@@ -49,7 +49,8 @@ int model_proc_init(void)
 	for (i = 0; i < model_ngpus; i++) {
 		snprintf(name, sizeof(name), "0000:%02x:00.0", model_gpus[i].gpu_id >> 8);
 		gpu = proc_mkdir(name, gpus);
-		if (!gpu || !proc_create_single_data("information", 0444, gpu, information_show, &model_gpus[i]))
+		if (!gpu || !proc_create_single_data("information", 0444, gpu, information_show,
+						     &model_gpus[i]))
 			goto fail;
 	}
 	return 0;

@@ -154,7 +154,8 @@ int main(int argc, char **argv)
 	base = parse(data, base_size);
 	first = find(&base, 1, 0, NULL);
 	file = map(argv[1], 1, &size);
-	if (size < sizeof(Elf64_Ehdr) || memcmp(file, ELFMAG, SELFMAG) || file[EI_CLASS] != ELFCLASS64)
+	if (size < sizeof(Elf64_Ehdr) || memcmp(file, ELFMAG, SELFMAG) ||
+	    file[EI_CLASS] != ELFCLASS64)
 		die("is not a 64-bit ELF file");
 	sections = (const void *)(file + ((Elf64_Ehdr *)file)->e_shoff);
 	names = file + sections[((Elf64_Ehdr *)file)->e_shstrndx].sh_offset;
@@ -194,7 +195,8 @@ int main(int argc, char **argv)
 				end[-1] = 0;
 				*at = find(&own, first, base.h->str_len, func);
 				if (!*at) {
-					fprintf(stderr, "btfids: no function %s in the BTF of %s\n", func, argv[1]);
+					fprintf(stderr, "btfids: no function %s in the BTF of %s\n",
+						func, argv[1]);
 					return 1;
 				}
 			}
