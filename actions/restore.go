@@ -147,6 +147,8 @@ func callID() uint64 {
 	return binary.LittleEndian.Uint64(b[:]) | 1
 }
 
+const sharedWhy = "another tsgtop has set it since, and will put it back"
+
 // restoreEntry puts back what one owner changed, and tells the journal.
 func restoreEntry(ctx context.Context, a Actuator, j *journal.Journal, e journal.Entry, owner journal.Owner) Outcome {
 	h := e.HeldBy(owner)
@@ -159,7 +161,7 @@ func restoreEntry(ctx context.Context, a Actuator, j *journal.Journal, e journal
 		o = putBack(ctx, a, e.Op, e.Target, h.Command, []uint64{h.Value, h.Before}, want)
 	} else {
 		o = Outcome{Op: e.Op, Target: e.Target, Was: &h.Value, Commands: []string{h.Command}, State: OutcomeShared,
-			Why: "another tsgtop has set it since, and will put it back"}
+			Why: sharedWhy}
 	}
 	if !o.Done() {
 		return o

@@ -70,14 +70,17 @@ func (r *run) putBack() happening {
 	}
 	cmd := r.command()
 	ours := []uint64{*cmd.New}
-	want := r.original
-	if below != nil {
-		want = below.cmd.New
-	}
 	if cmd.Old != nil {
 		ours = append(ours, *cmd.Old)
 	}
-	o := putBack(context.Background(), r.c.o.Actuator, cmd.Op, cmd.Target, cmd.ID, ours, want)
+	want, inForce := r.before()
+	if below != nil {
+		want = below.cmd.New
+	}
+	o := Outcome{Op: cmd.Op, Target: cmd.Target, Was: cmd.New, Commands: []string{cmd.ID}, State: OutcomeShared, Why: sharedWhy}
+	if inForce {
+		o = putBack(context.Background(), r.c.o.Actuator, cmd.Op, cmd.Target, cmd.ID, ours, want)
+	}
 	r.outcome = &o
 	r.c.disturb(cmd.Target.GPU)
 	if o.Done() {
@@ -101,10 +104,24 @@ func (r *run) putBack() happening {
 	return undone
 }
 
+// before is what the value was before this tsgtop changed it, and whether what
+// it made of it is in force: another tsgtop can have changed it since.
+func (r *run) before() (value *uint64, inForce bool) {
+	s, err := r.c.o.Journal.State()
+	if err != nil {
+		return r.original, true
+	}
+	e := s.Find(journal.KeyOf(r.cmd.Op, r.cmd.Target))
+	if e == nil || e.HeldBy(r.c.o.Self) == nil {
+		return r.original, true
+	}
+	return e.Without(r.c.o.Self)
+}
+
 // tellJournal writes down what holds after an undo.
 func (r *run) tellJournal(o Outcome, below *run) error {
 	cmd, j, self := r.command(), r.c.o.Journal, r.c.o.Self
-	if below == nil || o.State == OutcomeGone || o.State == OutcomeForeign {
+	if below == nil || o.State == OutcomeGone || o.State == OutcomeForeign || o.State == OutcomeShared {
 		return j.Release(cmd.Op, cmd.Target, self, o.Why)
 	}
 	h := journal.Hold{Owner: self, Command: below.cmd.ID, Value: *below.cmd.New, Actuator: cmd.Actuator}

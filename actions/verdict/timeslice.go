@@ -131,8 +131,9 @@ func (v view) landed(after []turn, p50 float64) bool {
 	return 2*n >= len(after) && ended(*v.plan.New, time.Duration(p50*1e3))
 }
 
-// unasked is why a change that did not land where it was asked to is not put
-// down to the command, if it is not: a change of the target's kernels looks the same.
+// unasked is why a change is not put down to the command, if it is not: where it
+// did not land where it was asked to, a change of the target's kernels looks the
+// same.
 func (v view) unasked(c *comparison, landed bool, was window, after []turn, from, to float64) string {
 	if v.plan.Old != nil && *v.plan.Old == *v.plan.New {
 		if !landed || ended(*v.plan.Old, time.Duration(from*1e3)) {
@@ -140,6 +141,10 @@ func (v view) unasked(c *comparison, landed bool, was window, after []turn, from
 		}
 	}
 	if landed {
+		// Turns that something else ended, and that were as short before, tell nothing.
+		if why := v.uninformative(was); why != "" && ended(*v.plan.New, time.Duration(from*1e3)) {
+			return why
+		}
 		return ""
 	}
 	if why := v.uninformative(was); why != "" {
