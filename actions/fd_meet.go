@@ -5,6 +5,7 @@ package actions
 import (
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strconv"
 
@@ -55,18 +56,6 @@ func (f *FD) meet(t sched.Target) (*meeting, error) {
 		m.close()
 		return nil, fmt.Errorf("TSG %s of pid %d: %w", t.TSGID, t.PID, err)
 	}
-	if m.process, err = f.rm.OpenProcess(t.PID); err != nil {
-		m.process = nil
-		return fail(goneIf(err, rmdev.ErrGone))
-	}
-	start, err := f.processStart(t.PID)
-	if err != nil {
-		return fail(fmt.Errorf("%w: when it started cannot be read: %w", ErrGone, err))
-	}
-	if t.Start != 0 && start != t.Start {
-		return fail(fmt.Errorf("%w: the pid is another process's by now", ErrReplaced))
-	}
-	m.target.Start = start
 	// Whether the client lives is asked of our own: asking a client that does not
 	// exist by any other call writes to the kernel log.
 	rights := rm.AccessRightsParams{Object: uint32(t.Object.Client), Client: uint32(t.Object.Client)}
@@ -75,13 +64,71 @@ func (f *FD) meet(t sched.Target) (*meeting, error) {
 	} else if st != 0 {
 		return fail(fmt.Errorf("%w: its RM client %s has ended", ErrGone, t.Object.Client))
 	}
-	if err := f.find(m); err != nil {
+	err = f.reach(m, t.PID)
+	if (errors.Is(err, ErrGone) || errors.Is(err, errOther)) && t.UniqueID != nil && s.layout.UniqueIDs {
+		// The client lives: a forked child can hold the file. That it is the same TSG
+		// is then shown by its unique id.
+		if f.reachAny(m) == nil {
+			err = nil
+		}
+	}
+	if err != nil {
 		return fail(err)
 	}
 	if err := m.identify(s); err != nil {
 		return fail(err)
 	}
 	return m, nil
+}
+
+// errOther: the pid is another process's.
+var errOther = fmt.Errorf("%w: the pid is another process's by now", ErrReplaced)
+
+// reach pins a process and borrows its descriptor that owns the client.
+func (f *FD) reach(m *meeting, pid int) error {
+	p, err := f.rm.OpenProcess(pid)
+	if err != nil {
+		return goneIf(err, rmdev.ErrGone)
+	}
+	m.process = p
+	undo := func(err error) error {
+		p.Close()
+		m.process = nil
+		return err
+	}
+	start, err := f.processStart(pid)
+	if err != nil {
+		return undo(fmt.Errorf("%w: when it started cannot be read: %w", ErrGone, err))
+	}
+	if pid == m.target.PID {
+		if m.target.Start != 0 && start != m.target.Start {
+			return undo(errOther)
+		}
+		m.target.Start = start
+	}
+	if err := f.find(m, pid); err != nil {
+		return undo(err)
+	}
+	return nil
+}
+
+// reachAny looks for the client in all processes that have the driver open.
+func (f *FD) reachAny(m *meeting) error {
+	names, err := f.rm.System().ReadDir("/proc")
+	if err != nil {
+		return err
+	}
+	last := errNoFile
+	for _, n := range names {
+		pid, err := strconv.Atoi(n)
+		if err != nil || pid == m.target.PID || pid == os.Getpid() {
+			continue
+		}
+		if last = f.reach(m, pid); last == nil {
+			return nil
+		}
+	}
+	return last
 }
 
 // goneIf adds ErrGone where the error is of that sort.
@@ -98,21 +145,23 @@ func (f *FD) processStart(pid int) (uint64, error) {
 	if err != nil {
 		return 0, err
 	}
-	return journal.ParseStart(path, b)
+	start, _, err := journal.ParseStart(path, b)
+	return start, err
 }
 
 // find borrows the process's descriptor that owns the target's client: RM
 // answers a question about the client's objects through no other.
-func (f *FD) find(m *meeting) error {
+func (f *FD) find(m *meeting, pid int) error {
 	t := m.target
 	f.mu.Lock()
 	hint, hinted := f.hints[t.Object.Client]
 	f.mu.Unlock()
+	hinted = hinted && pid == t.PID
 	var fds []int
 	if hinted {
 		fds = append(fds, hint)
 	}
-	dir := fmt.Sprintf("/proc/%d/fd", t.PID)
+	dir := fmt.Sprintf("/proc/%d/fd", pid)
 	names, err := f.rm.System().ReadDir(dir)
 	if err != nil && !hinted {
 		return fmt.Errorf("%w: its descriptors cannot be listed: %w", ErrGone, err)
@@ -152,7 +201,9 @@ func (f *FD) find(m *meeting) error {
 		}
 		m.borrowed = b
 		f.mu.Lock()
-		f.hints[t.Object.Client] = fd
+		if pid == t.PID {
+			f.hints[t.Object.Client] = fd
+		}
 		f.mu.Unlock()
 		return nil
 	}

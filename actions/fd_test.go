@@ -508,6 +508,24 @@ func TestFDIdentity(t *testing.T) {
 	}
 }
 
+// A forked child holds the client's file, and the process that the TSG was known
+// by has ended: it is still the same TSG, and what was changed can be put back.
+func TestFDForkedChildHoldsTheFile(t *testing.T) {
+	d := newDesk(t)
+	if r := d.do(sched.OpTimeslice, 200); r.Err != nil {
+		t.Fatal(r.Err)
+	}
+	d.card.AddProcess(402, "other").Open(4)
+	d.card.starts[401], d.card.starts[402] = 9100, 9200
+	d.process.Fork(401)
+	d.process.Exit()
+	o := putBack(context.Background(), d.fd, sched.OpTimeslice, d.target, "c1", []uint64{200}, sched.Ptr(uint64(2048)))
+	if o.State != OutcomeRestored {
+		t.Errorf("%+v", o)
+	}
+	d.quiet(t)
+}
+
 // A pid that was reused between the look and the call must not be taken: the
 // process dies in the middle of being identified.
 func TestFDProcessDiesInTheMiddle(t *testing.T) {

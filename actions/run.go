@@ -164,6 +164,11 @@ func (r *run) do(d demand) []happening {
 		}
 		return []happening{journaled}
 	case wantBaseline:
+		// Also where there is no value to put back, RM's RPC meter must not stay on.
+		if err := r.c.watch(); err != nil {
+			r.refuse(fmt.Errorf("not sent: %w: %w", ErrNoWatcher, err))
+			return []happening{targetGone}
+		}
 		return []happening{r.baseline()}
 	case wantIssue:
 		return []happening{r.issue()}

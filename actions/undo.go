@@ -267,13 +267,19 @@ func (c *Controller) Close(ctx context.Context) []Outcome {
 		outcomes = c.unsettled()
 	}
 	c.untap()
-	left := slices.ContainsFunc(outcomes, func(o Outcome) bool { return o.State == OutcomeFailed || o.State == OutcomePending })
+	has := func(s OutcomeState) bool {
+		return slices.ContainsFunc(outcomes, func(o Outcome) bool { return o.State == s })
+	}
 	c.mu.Lock()
 	w := c.watcher
 	c.mu.Unlock()
-	if left {
+	switch {
+	case has(OutcomePending) || ctx.Err() != nil:
+		// A call is under way, and may change the value yet: the watcher must not
+		// begin before this process has ended, which it cannot before the call is back.
+	case has(OutcomeFailed):
 		w.leave()
-	} else {
+	default:
 		w.dismiss()
 	}
 	if ctx.Err() == nil {

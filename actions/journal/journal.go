@@ -289,30 +289,38 @@ func (o Owner) Alive() bool {
 }
 
 // ProcessStart is field 22 of /proc/PID/stat: when a process started, in clock
-// ticks since boot. A process that has died and was not waited for has ended.
+// ticks since boot. A process all of whose threads have ended has ended, waited
+// for or not; one of which a thread still is in a call has not.
 func ProcessStart(pid int) (uint64, error) {
 	path := fmt.Sprintf("/proc/%d/stat", pid)
 	b, err := os.ReadFile(path)
 	if err != nil {
 		return 0, err
 	}
-	return ParseStart(path, b)
+	start, state, err := ParseStart(path, b)
+	if err != nil {
+		return 0, err
+	}
+	if state == 'Z' || state == 'X' {
+		threads, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid))
+		if err != nil || len(threads) < 2 {
+			return 0, fmt.Errorf("read %s: %w: the process has ended", path, os.ErrNotExist)
+		}
+	}
+	return start, nil
 }
 
-// ParseStart reads the start time out of the text of /proc/PID/stat.
-func ParseStart(path string, b []byte) (uint64, error) {
+// ParseStart reads the start time, and the state of the first thread, out of the
+// text of /proc/PID/stat.
+func ParseStart(path string, b []byte) (start uint64, state byte, err error) {
 	// The name, in parentheses, can hold anything: what follows its last ")" counts.
 	i := bytes.LastIndexByte(b, ')')
 	fields := strings.Fields(string(b[i+1:]))
 	if i < 0 || len(fields) < 20 {
-		return 0, fmt.Errorf("read %s: want at least 22 fields", path)
+		return 0, 0, fmt.Errorf("read %s: want at least 22 fields", path)
 	}
-	if fields[0] == "Z" || fields[0] == "X" {
-		return 0, fmt.Errorf("read %s: %w: the process has ended", path, os.ErrNotExist)
+	if start, err = strconv.ParseUint(fields[19], 10, 64); err != nil {
+		return 0, 0, fmt.Errorf("read %s: start time: %w", path, err)
 	}
-	start, err := strconv.ParseUint(fields[19], 10, 64)
-	if err != nil {
-		return 0, fmt.Errorf("read %s: start time: %w", path, err)
-	}
-	return start, nil
+	return start, fields[0][0], nil
 }

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -351,13 +352,32 @@ func TestAlive(t *testing.T) {
 	if o.Alive() {
 		t.Error("a process of another start time is taken for it")
 	}
+	// One that has ended and was not waited for.
+	c := exec.Command("/bin/true")
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	for i := 0; ; i++ {
+		b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", c.Process.Pid))
+		if _, state, _ := ParseStart("", b); state == 'Z' {
+			break
+		}
+		if i > 5000 {
+			t.Fatal("/bin/true does not end")
+		}
+		time.Sleep(time.Millisecond)
+	}
+	if _, err := ProcessStart(c.Process.Pid); err == nil {
+		t.Error("a process that has ended is alive")
+	}
+	c.Wait()
 	for text, want := range map[string]uint64{
 		"7 (x) S 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 4242 20":    4242,
 		"7 (a) b) c) R 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 7 20": 7,
 		"7 (x) Z 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 4242 20":    0,
 		"": 0, ")": 0, "7 (x": 0, "7 (x) S 1 2": 0,
 	} {
-		if got, err := ParseStart("stat", []byte(text)); got != want || (err == nil) != (want != 0) {
+		if got, _, err := ParseStart("stat", []byte(text)); got != want || (err == nil) != (want != 0) {
 			t.Errorf("%q: %d, %v", text, got, err)
 		}
 	}

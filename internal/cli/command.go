@@ -322,7 +322,7 @@ func (o *options) recovered(ctx context.Context, c *actions.Controller) error {
 		fmt.Fprintln(o.err, "tsgtop: left by another run: "+text.Clean(outcomeLine(x)))
 	}
 	if failed(out) {
-		return fail(exitRestore, "what another run left changed could not be put back; see tsgtop restore")
+		fmt.Fprintln(o.err, "tsgtop: some of that is still changed; see tsgtop restore")
 	}
 	if err != nil {
 		return &exitError{exitOf(err), err}
@@ -351,7 +351,7 @@ func (o *options) confirm(ctx context.Context, p actions.Preview, f *commandFlag
 		return true, nil
 	}
 	in, ok := o.in.(*os.File)
-	if !ok || !isTerminal(in) {
+	if !ok || !asksPeople(in) {
 		return false, fail(exitUsage, "standard input is no terminal, so that nobody can be asked: give --yes, or --dry-run to see what would be sent")
 	}
 	o.printPreview(p)
@@ -374,7 +374,7 @@ func (o *options) confirm(ctx context.Context, p actions.Preview, f *commandFlag
 	return false, nil
 }
 
-func isTerminal(f *os.File) bool {
+func asksPeople(f *os.File) bool {
 	_, err := unix.IoctlGetTermios(int(f.Fd()), unix.TCGETS)
 	return err == nil
 }
