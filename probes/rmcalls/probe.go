@@ -27,7 +27,9 @@ type Options struct {
 	Rung      Rung   // Auto or "": the best that works; otherwise only this one
 	RingBytes int    // size of the kernel's ring, a power of two, at least a page; 0: 4 MiB
 	Major     uint32 // major number of the driver's devices (RungTPBTF only); 0: 195
-	QueueLen  int    // batches of at most 1024 calls between ring and sink; 0: 64
+	// SkipSelf leaves out this process's own calls, but for those that Expect announced.
+	SkipSelf bool
+	QueueLen int // batches of at most 1024 calls between ring and sink; 0: 64
 	// ToTime converts CLOCK_MONOTONIC in ns; nil: by the difference to the
 	// wall clock, read again each second.
 	ToTime func(monotonic uint64) sched.Time
@@ -58,6 +60,11 @@ type Probe struct {
 	closeOnce sync.Once
 	closeErr  error
 }
+
+var (
+	_ sched.Source = (*Probe)(nil)
+	_ sched.Looker = (*Probe)(nil)
+)
 
 // use runs f, which talks to the kernel's maps and programs, unless they are
 // closed.
@@ -174,6 +181,11 @@ func (p *Probe) configure(spec *ebpf.CollectionSpec) error {
 	spec.Maps["events"].MaxEntries = uint32(p.opts.RingBytes)
 	if err := spec.Variables["major"].Set(p.opts.Major); err != nil {
 		return fmt.Errorf("setting the major number: %w", err)
+	}
+	if p.opts.SkipSelf {
+		if err := spec.Variables["self"].Set(uint32(os.Getpid())); err != nil {
+			return fmt.Errorf("setting the process to leave out: %w", err)
+		}
 	}
 	if err := spec.Variables["wake_bytes"].Set(uint64(p.opts.RingBytes) / 4); err != nil {
 		return fmt.Errorf("setting the wakeup threshold: %w", err)

@@ -66,7 +66,9 @@ func (m *merger) rest() []sched.Xid { return m.expired(time.Unix(1<<40, 0)) }
 // combine: the tracepoint's time and text, the log's process.
 func combine(trace, log sched.Xid) sched.Xid {
 	x := trace
-	x.PID, x.Name = log.PID, log.Name
+	if log.PID != 0 || log.Name != "" {
+		x.PID, x.Name = log.PID, log.Name
+	}
 	if x.PCI == "" {
 		x.PCI = log.PCI
 	}

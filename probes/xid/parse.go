@@ -46,22 +46,28 @@ func Parse(line string) (x sched.Xid, uuid string, err error) {
 		x.PCI = NormalPCI(strings.TrimPrefix(device, "PCI:"))
 	}
 	x.GPU = sched.Unknown
-	rest = strings.TrimSpace(rest)
-	if v, after, ok := field(rest, "pid="); ok {
+	x.PID, x.Name, x.Text = process(strings.TrimSpace(rest))
+	x.Channel = channel(x.Text)
+	return x, uuid, nil
+}
+
+// process takes "pid=1234, name=python3, " off the front of a message, where
+// it is there. 0 and "": the driver did not know.
+func process(message string) (pid int, name, rest string) {
+	v, rest, ok := field(message, "pid=")
+	if !ok {
+		return 0, "", message
+	}
+	if n, err := strconv.ParseUint(strings.Trim(v, "'\""), 10, 31); err == nil {
+		pid = int(n)
+	}
+	if v, after, ok := field(rest, "name="); ok {
 		rest = after
-		if pid, err := strconv.ParseUint(strings.Trim(v, "'\""), 10, 31); err == nil {
-			x.PID = int(pid)
-		}
-		if v, after, ok := field(rest, "name="); ok {
-			rest = after
-			if v = strings.Trim(v, "'\""); v != "<unknown>" {
-				x.Name = v
-			}
+		if v = strings.Trim(v, "'\""); v != "<unknown>" {
+			name = v
 		}
 	}
-	x.Text = rest
-	x.Channel = channel(rest)
-	return x, uuid, nil
+	return pid, name, rest
 }
 
 // field takes "key=value, rest" apart. A value with ", " in it ends there:

@@ -45,6 +45,11 @@ type Probe struct {
 	closed   bool
 }
 
+var (
+	_ sched.Source   = (*Probe)(nil)
+	_ sched.Releaser = (*Probe)(nil)
+)
+
 // told is an Xid as one witness told it.
 type told struct {
 	source

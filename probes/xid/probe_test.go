@@ -85,6 +85,11 @@ func TestDecode(t *testing.T) {
 	if err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v, %v; want %+v", got, err, want)
 	}
+	text = "pid=7, name=a b, Graphics Exception"
+	got, err = decode(record("", text, uint32(len(text))), toTime)
+	if err != nil || got.PID != 7 || got.Name != "a b" || got.Text != "Graphics Exception" {
+		t.Errorf("%+v, %v", got, err)
+	}
 	if got, err := decode(record("", "", 0), toTime); err != nil || got.PCI != "" || got.Text != "" {
 		t.Errorf("%+v, %v", got, err)
 	}

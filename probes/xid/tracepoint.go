@@ -108,10 +108,10 @@ func decode(b []byte, toTime func(uint64) sched.Time) (sched.Xid, error) {
 	if int(e.TextLen) > len(e.Text) {
 		return sched.Xid{}, fmt.Errorf("record of an Xid with %d bytes of text: at most %d", e.TextLen, len(e.Text))
 	}
-	text := strings.TrimSpace(string(e.Text[:e.TextLen]))
+	pid, name, text := process(strings.TrimSpace(string(e.Text[:e.TextLen])))
 	pci, _, _ := strings.Cut(string(e.Pci[:]), "\x00")
 	return sched.Xid{
 		Time: toTime(e.When), GPU: sched.Unknown, PCI: NormalPCI(pci), Code: e.Code,
-		Text: text, Channel: channel(text), From: "tracepoint",
+		PID: pid, Name: name, Text: text, Channel: channel(text), From: "tracepoint",
 	}, nil
 }
