@@ -32,8 +32,9 @@ works, what does not, why, and what would help. It changes nothing. It ends with
 		RunE: func(c *cobra.Command, _ []string) error {
 			ctx, cancel := context.WithTimeout(c.Context(), 30*time.Second)
 			defer cancel()
+			config := o.checkConfig()
 			out := doctorOutput{SchemaVersion: 1, Paths: o.paths(), Actuators: []string{}}
-			out.Checks = doctor.Machine(doctor.Real())
+			out.Checks = append(doctor.Machine(doctor.Real()), config)
 			found := probes.Diagnose(ctx, probes.Options{Tool: version, NVML: true})
 			out.Checks = append(out.Checks, found.Checks...)
 			out.Rung = found.Rung
@@ -51,9 +52,9 @@ works, what does not, why, and what would help. It changes nothing. It ends with
 						fmt.Fprintf(o.out, "%29s help: %s\n", "", text.Clean(ch.Help))
 					}
 				}
-				for _, k := range []string{"config", "user config", "audit", "journal"} {
+				for _, k := range pathOrder {
 					if p := out.Paths[k]; p != "" {
-						fmt.Fprintf(o.out, "%-8s %-20s %s\n", "path", k, text.Clean(p))
+						fmt.Fprintf(o.out, "%-8s %-20s %s%s\n", "path", k, text.Clean(p), o.whetherThere(p))
 					}
 				}
 			}
@@ -63,9 +64,4 @@ works, what does not, why, and what would help. It changes nothing. It ends with
 			return nil
 		},
 	}
-}
-
-// paths lists the files that tsgtop reads and writes on this machine.
-func (o *options) paths() map[string]string {
-	return map[string]string{"config": "/etc/tsgtop/config.toml", "audit": "/var/log/tsgtop/audit.jsonl", "journal": "/var/lib/tsgtop/journal"}
 }

@@ -12,21 +12,25 @@ import (
 // options are the flags that every command shares.
 type options struct {
 	env
-	source   string
-	gpus     string
-	json     bool
-	control  bool
-	readOnly bool
-	theme    string
-	ascii    bool
-	noColor  bool
-	fps      int
-	config   string
-	audit    string
-	args     bool
-	query    bool
-	mouse    bool
-	ready    string
+	source    string
+	gpus      string
+	json      bool
+	control   bool
+	readOnly  bool
+	theme     string
+	ascii     bool
+	noColor   bool
+	fps       int
+	config    string
+	audit     string
+	args      bool
+	query     bool
+	mouse     bool
+	ready     string
+	recordDir string // where the screen puts recordings; empty: the working directory
+
+	look look
+	settings
 }
 
 // register adds the common flags to the root command.
@@ -41,12 +45,13 @@ func (o *options) register(root *cobra.Command) {
 	f.BoolVar(&o.ascii, "ascii", false, "draw with ASCII only")
 	f.BoolVar(&o.noColor, "no-color", false, "no colours (NO_COLOR does the same)")
 	f.IntVar(&o.fps, "fps", 10, "frames a second")
-	f.StringVar(&o.config, "config", "", "configuration file")
+	f.StringVar(&o.config, "config", "", "configuration to read instead of one's own")
 	f.StringVar(&o.audit, "audit", "", "audit log")
 	f.BoolVar(&o.args, "args", false, "show and record processes' arguments (they can hold secrets)")
 	f.BoolVar(&o.query, "query", false, "let the screen ask the terminal what it can do (answers can arrive late over a slow line)")
 	f.BoolVar(&o.mouse, "mouse", false, "take the mouse")
 	f.StringVar(&o.ready, "ready-file", "", "create this file once the probes are attached (for scripts and tests)")
+	f.StringVar(&o.recordDir, "record-dir", "", "folder of recordings that the screen makes (default: the working directory)")
 	root.MarkFlagsMutuallyExclusive("control", "read-only")
 }
 

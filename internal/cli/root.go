@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime/debug"
+	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -37,6 +38,7 @@ func Main(args []string) (code int) {
 	if actions.IsWatch() {
 		return actions.WatchMain()
 	}
+	dropRoot = giveUpRoot
 	e := env{os.Stdin, os.Stdout, os.Stderr}
 	defer func() {
 		if r := recover(); r != nil {
@@ -55,7 +57,9 @@ func run(ctx context.Context, e env, args []string) int {
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
 	if err != nil && err.Error() != "" {
-		fmt.Fprintln(e.err, "tsgtop: "+text.Clean(err.Error()))
+		for line := range strings.SplitSeq("tsgtop: "+err.Error(), "\n") {
+			fmt.Fprintln(e.err, text.Clean(line))
+		}
 	}
 	if errors.Is(err, context.Canceled) {
 		return exitInterrupted
@@ -76,9 +80,10 @@ did the program run, did RM or the GSP accept it, did the hardware change.
 
 Without a command it opens the live screen; where no NVIDIA driver answers it
 says so and opens the built-in recording.`,
-		Args:          cobra.NoArgs,
-		SilenceErrors: true,
-		SilenceUsage:  true,
+		Args:              cobra.NoArgs,
+		SilenceErrors:     true,
+		SilenceUsage:      true,
+		PersistentPreRunE: func(c *cobra.Command, _ []string) error { return o.configure(c) },
 		RunE: func(c *cobra.Command, _ []string) error {
 			return o.screen(c.Context())
 		},
@@ -88,6 +93,7 @@ says so and opens the built-in recording.`,
 	root.SetErr(e.err)
 	root.CompletionOptions.HiddenDefaultCmd = false
 	o.register(root)
+	o.lookFlags(root)
 	root.AddCommand(
 		newDemo(o), newLS(o), newCalls(o), newScore(o), newRecord(o), newReplay(o),
 		newPreempt(o), newTimeslice(o), newInterleave(o), newRestore(o),

@@ -4,14 +4,19 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
 	"syscall"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
 
+	"tsgtop/internal/crash"
+	"tsgtop/internal/privdrop"
 	"tsgtop/internal/recording"
 	"tsgtop/internal/sched"
+	"tsgtop/internal/text"
 	"tsgtop/probes"
 	"tsgtop/ui"
 )
@@ -31,6 +36,7 @@ func newDemo(o *options) *cobra.Command {
 		},
 	}
 	c.Flags().BoolVar(&simulated, "sim", false, "a simulated GPU instead of the recording; commands work on it")
+	o.lookFlags(c)
 	return c
 }
 
@@ -45,12 +51,13 @@ func newReplay(o *options) *cobra.Command {
 			if speed <= 0 {
 				return fail(exitUsage, "--speed %g: want more than 0", speed)
 			}
-			o.source = args[0]
+			o.source, o.look.speed = args[0], speed
 			return o.play(c.Context(), recording.PlayerOptions{Speed: speed, Hold: true}, at)
 		},
 	}
 	c.Flags().Float64Var(&speed, "speed", 1, "times the recording's own pace")
 	c.Flags().StringVar(&at, "at", "", "start here: seconds from the recording's start, or a time")
+	o.lookFlags(c)
 	return c
 }
 
@@ -60,11 +67,23 @@ func (o *options) screen(ctx context.Context) error {
 }
 
 func (o *options) play(ctx context.Context, po recording.PlayerOptions, at string) error {
+	if !isTerminal(o.out) {
+		return fail(exitUsage, "the screen needs a terminal, and the output is none; without one there are tsgtop ls, score, calls and record")
+	}
+	uo, err := o.screenOptions()
+	if err != nil {
+		return err
+	}
 	s, err := o.open(true, po)
 	if err != nil {
 		return err
 	}
-	defer s.close()
+	closed := false
+	defer func() {
+		if !closed {
+			s.close()
+		}
+	}()
 	if at != "" && s.player != nil {
 		t, err := s.until(at)
 		if err != nil {
@@ -72,26 +91,39 @@ func (o *options) play(ctx context.Context, po recording.PlayerOptions, at strin
 		}
 		s.player.Seek(t)
 	}
-	ctx, cancel := context.WithCancel(ctx)
+	if err := ctx.Err(); err != nil {
+		return err // interrupted before there was a screen
+	}
+	// The screen has the signals to itself from here on.
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
-	sourceErr := make(chan error, 1)
-	go func() {
-		err := s.board.Run(ctx)
-		sourceErr <- err
-		if err != nil && !errors.Is(err, context.Canceled) {
+	failed, stop := crash.Take()
+	defer stop()
+	uo.Failed = failed
+	crash.Go(func() {
+		if err := s.board.Run(ctx); err != nil && !errors.Is(err, context.Canceled) {
 			s.board.Feed([]sched.Event{sched.ProbeStatus{Time: sched.Now(), Probe: "source", GPU: sched.Unknown, State: sched.ProbeMissing, Why: err.Error()}})
 		}
-	}()
+	})
 	if s.live != nil {
-		go o.releaseOnSignal(ctx, s.live)
-	}
-	go o.sayReady(ctx, s)
-	uo := ui.Options{
-		Board: s.board, Theme: o.theme, ASCII: o.ascii, NoColor: o.noColor, FPS: o.fps, Query: o.query, Mouse: o.mouse,
-		Input: o.in, Output: o.out,
+		crash.Go(func() { o.releaseOnSignal(ctx, s.live) })
 	}
 	if s.player != nil {
+		// The ready file is made with the rights of whoever asked for it.
+		o.sayReady(ctx, s)
+	} else {
+		crash.Go(func() { o.sayReady(ctx, s) })
+	}
+	if err := s.seal(privdrop.Options{}); err != nil {
+		return err
+	}
+	uo.Board = s.board
+	if s.player != nil {
 		uo.Player = s.player
+	} else {
+		rec := newRecorder(s.board, o.recordDir, recording.WriterOptions{Args: o.args, ToolVersion: version})
+		uo.Recorder = rec
+		defer rec.end(func(l string) { fmt.Fprintln(o.err, "tsgtop: "+text.Clean(l)) })
 	}
 	if l, ok := s.src.(sched.Looker); ok {
 		uo.Looker = l
@@ -99,7 +131,55 @@ func (o *options) play(ctx context.Context, po recording.PlayerOptions, at strin
 	if r, ok := s.src.(sched.Releaser); ok {
 		uo.Releaser = r
 	}
-	return ui.Run(ctx, uo)
+	uo.ReadOnly = o.whyReadOnly(s)
+	err = screenError(ui.Run(ctx, uo))
+	if codeOf(err) == exitInternal {
+		// What failed may hold a lock: what is open is closed by the program's end.
+		closed = true
+	}
+	return err
+}
+
+// whyReadOnly says why the screen cannot act on a source.
+func (o *options) whyReadOnly(s *opened) string {
+	switch {
+	case s.player != nil:
+		return "a recording cannot be acted on"
+	case o.readOnly:
+		return "--read-only was given"
+	default:
+		return ""
+	}
+}
+
+// screenError gives the end of the screen its exit code: a signal ends with
+// 128 and its number, as it would have ended us.
+func screenError(err error) error {
+	var sig *ui.SignalError
+	var broken *crash.Error
+	var torn *ui.PanicError
+	switch {
+	case errors.As(err, &sig):
+		if n, ok := sig.Signal.(syscall.Signal); ok {
+			return &exitError{code: 128 + int(n)}
+		}
+		return &exitError{code: exitInternal, err: err}
+	case errors.As(err, &broken), errors.As(err, &torn):
+		return fail(exitInternal, "%w\nplease report this with the lines above", err)
+	default:
+		return err
+	}
+}
+
+// isTerminal tells whether a screen can be drawn on w. What is no file is a
+// test's, and can.
+func isTerminal(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	if !ok {
+		return true
+	}
+	_, err := unix.IoctlGetTermios(int(f.Fd()), unix.TCGETS)
+	return err == nil
 }
 
 // releaseOnSignal lets go of the GPUs' devices on SIGUSR1, and takes them again
