@@ -48,10 +48,28 @@ func (b *Board) Run(ctx context.Context) error {
 func (b *Board) Feed(events []Event) {
 	b.feeding.Lock()
 	defer b.feeding.Unlock()
+	lines := b.apply(events)
+	for _, t := range b.taps {
+		if t.events != nil && len(b.out) > 0 {
+			t.events(b.out)
+		}
+		if t.lines != nil {
+			for i := range lines {
+				t.lines(&lines[i])
+			}
+		}
+	}
+	clear(b.out)
+}
+
+// apply folds events into the state. It fills out with what the taps want, and
+// gives the lines that they want. The lock does not outlive a panic: whoever
+// shows the state has still to be able to end.
+func (b *Board) apply(events []Event) (lines []CallLine) {
 	b.out = b.out[:0]
 	wantLines := slices.ContainsFunc(b.taps, func(t *tap) bool { return t.lines != nil })
-	var lines []CallLine
 	b.mu.Lock()
+	defer b.mu.Unlock()
 	for _, ev := range events {
 		seq := b.state.log.seq
 		derived := b.state.Apply(ev)
@@ -68,18 +86,7 @@ func (b *Board) Feed(events []Event) {
 			b.out = append(b.out, derived[i])
 		}
 	}
-	b.mu.Unlock()
-	for _, t := range b.taps {
-		if t.events != nil && len(b.out) > 0 {
-			t.events(b.out)
-		}
-		if t.lines != nil {
-			for i := range lines {
-				t.lines(&lines[i])
-			}
-		}
-	}
-	clear(b.out)
+	return lines
 }
 
 // Tap has f called with every event, in order, with the Lifecycle facts that
