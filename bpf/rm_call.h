@@ -36,6 +36,7 @@ static __always_inline void call_enter(struct task_struct *task, struct file *fi
 		f->file = number_of(file);
 	}
 	f->command = expecting ? own_command(task, file, word, arg) : 0;
+	f->skip = self && !f->command && self == bpf_get_current_pid_tgid() >> 32;
 	f->start = bpf_ktime_get_ns();
 	if (f->command)
 		own_entry(f->command, f->start);
@@ -107,6 +108,8 @@ static __always_inline void call_exit(struct task_struct *task, struct in_flight
 	int rc;
 
 	f->word = 0;
+	if (f->skip)
+		return;
 	rc = decode(&d, word, f->arg);
 	if (f->command)
 		own_exit(f, &d, duration, ret);

@@ -9,6 +9,12 @@
 #include "rm_event.h"
 #include "rm_abi.h"
 
+/*
+ * The process that watches; 0: none. What it asks by itself (scans, flushes of
+ * the trace) is left out; its commands, which it announces, are not.
+ */
+volatile const __u32 self;
+
 /* Major number of the driver's devices. 195 is registered for it. */
 volatile const __u32 major = TSGTOP_MAJOR;
 /* Wake the reader when this many bytes wait in "events". */
@@ -35,7 +41,7 @@ struct in_flight {
 	__u32 file;    /* number of "of" ... */
 	__u64 of;      /* ... the file of the thread's last call */
 	__u32 changed; /* files_changed at that time: the number still holds */
-	__u32 pad;
+	__u32 skip;    /* a call of "self" */
 };
 
 /*

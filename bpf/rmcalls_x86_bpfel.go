@@ -22,7 +22,7 @@ type RMCallsInFlight struct {
 	File    uint32
 	Of      uint64
 	Changed uint32
-	Pad     uint32
+	Skip    uint32
 }
 
 type RMCallsRmCall struct {
@@ -168,6 +168,7 @@ const (
 	RMCallsVarLastFile        = "last_file"
 	RMCallsVarLook            = "look"
 	RMCallsVarMajor           = "major"
+	RMCallsVarSelf            = "self"
 	RMCallsVarUnusedRmCall    = "unused_rm_call"
 	RMCallsVarUnusedRmExit    = "unused_rm_exit"
 	RMCallsVarUnusedRmFlag    = "unused_rm_flag"
@@ -258,6 +259,7 @@ type RMCallsVariableSpecs struct {
 	LastFile       *ebpf.VariableSpec `ebpf:"last_file"`
 	Look           *ebpf.VariableSpec `ebpf:"look"`
 	Major          *ebpf.VariableSpec `ebpf:"major"`
+	Self           *ebpf.VariableSpec `ebpf:"self"`
 	UnusedRmCall   *ebpf.VariableSpec `ebpf:"unused_rm_call"`
 	UnusedRmExit   *ebpf.VariableSpec `ebpf:"unused_rm_exit"`
 	UnusedRmFlag   *ebpf.VariableSpec `ebpf:"unused_rm_flag"`
@@ -320,6 +322,7 @@ type RMCallsVariables struct {
 	LastFile       *ebpf.Variable `ebpf:"last_file"`
 	Look           *ebpf.Variable `ebpf:"look"`
 	Major          *ebpf.Variable `ebpf:"major"`
+	Self           *ebpf.Variable `ebpf:"self"`
 	UnusedRmCall   *ebpf.Variable `ebpf:"unused_rm_call"`
 	UnusedRmExit   *ebpf.Variable `ebpf:"unused_rm_exit"`
 	UnusedRmFlag   *ebpf.Variable `ebpf:"unused_rm_flag"`

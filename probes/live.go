@@ -72,7 +72,7 @@ func NewLive(o Options) (*Live, error) {
 	}
 	l := &Live{opts: o, rm: r, ready: make(chan struct{}), met: map[int]bool{}}
 	// The stream first: what the scan then finds can be laid beside it.
-	l.calls, l.why = rmcalls.Open(rmcalls.Options{Rung: o.Rung})
+	l.calls, l.why = rmcalls.Open(rmcalls.Options{Rung: o.Rung, SkipSelf: true})
 	l.find = discover.New(r, discover.Options{})
 	l.trace = ctxsw.New(r, ctxsw.Options{})
 	l.procs = process.New(process.Options{Args: o.Args})
