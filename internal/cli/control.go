@@ -3,6 +3,7 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -128,6 +129,45 @@ func (c onScreen) Submit(p ui.Preview) (string, error) {
 		return "", errors.New("this command was not prepared")
 	}
 	return c.Controller.Submit(prepared)
+}
+
+// screenController builds what the screen needs to act: nil with a reason where
+// it cannot. What another run left is put back, or named, in said. done puts
+// back what was changed, or lists it with keep, once the screen is gone; it says
+// for each value what became of it, and fails where something is still changed.
+func (o *options) screenController(ctx context.Context, s *opened, co controlOptions) (c ui.Controller, why string, said []string, done func() ([]string, error)) {
+	none := func() ([]string, error) { return nil, nil }
+	ctl, closeFiles, why, err := o.controller(s, co)
+	switch {
+	case err != nil:
+		return nil, err.Error(), nil, none
+	case ctl == nil:
+		return nil, why, nil, none
+	}
+	out, err := ctl.Recover(ctx)
+	for _, x := range out {
+		said = append(said, "left by another run: "+outcomeLine(x))
+	}
+	if err != nil {
+		said = append(said, err.Error())
+	}
+	if o.control {
+		if err := ctl.Arm(true); err != nil {
+			said = append(said, err.Error())
+		}
+	}
+	return onScreen{ctl}, "", said, func() ([]string, error) {
+		out := ctl.Close(context.Background())
+		closeFiles()
+		var lines []string
+		for _, x := range out {
+			lines = append(lines, outcomeLine(x))
+		}
+		if failed(out) {
+			return lines, fail(exitRestore, "not everything could be put back: see above, and tsgtop restore")
+		}
+		return lines, nil
+	}
 }
 
 // exitOf is the exit code of an error of the actions package.
