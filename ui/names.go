@@ -1,29 +1,44 @@
 package ui
 
 import (
+	"slices"
 	"strings"
 
 	"tsgtop/internal/rm"
 	"tsgtop/internal/sched"
 )
 
-// runlistName says which engines a runlist feeds, "gr0"; empty where that is
-// not known.
+// runlistName says which engines a runlist feeds: "gr0", for a runlist that
+// feeds a graphics engine, whichever copy engines hang on it too; else all,
+// "ce0+ce1". Empty where that is not known.
 func runlistName(g *sched.GPUView, id int) string {
+	engines := runlistEngines(g, id)
+	graphics := slices.DeleteFunc(slices.Clone(engines), func(e uint32) bool { return !rm.IsGraphicsEngine(e) })
+	if len(graphics) > 0 {
+		engines = graphics
+	}
+	return strings.Join(engineNames(engines), "+")
+}
+
+// runlistEngines are the engines that a runlist feeds, where that is known.
+func runlistEngines(g *sched.GPUView, id int) []uint32 {
 	if g == nil {
-		return ""
+		return nil
 	}
 	for _, r := range g.Runlists {
-		if r.ID != id {
-			continue
+		if r.ID == id {
+			return r.Engines
 		}
-		var names []string
-		for _, e := range r.Engines {
-			names = append(names, rm.EngineName(e))
-		}
-		return strings.Join(names, "+")
 	}
-	return ""
+	return nil
+}
+
+func engineNames(engines []uint32) []string {
+	names := make([]string, len(engines))
+	for i, e := range engines {
+		names[i] = rm.EngineName(e)
+	}
+	return names
 }
 
 // isGraphics tells whether an engine is a graphics/compute engine: the only

@@ -136,7 +136,7 @@ func (s *detailScreen) facts(t *sched.TSGView) []string {
 		add("pid inside", strconv.Itoa(p.NSPID))
 	}
 	if len(t.HolderPIDs) > 1 {
-		add("file held by", plural(len(t.HolderPIDs), "process")+"es")
+		add("file held by", strconv.Itoa(len(t.HolderPIDs))+" processes")
 	}
 	ts := s.signs.dash
 	if t.Timeslice != nil {
@@ -151,6 +151,9 @@ func (s *detailScreen) facts(t *sched.TSGView) []string {
 	add("interleave", il)
 	if t.Engine != nil {
 		add("engine", rm.EngineName(*t.Engine))
+	}
+	if es := runlistEngines(s.gpu(t.ID.GPU), t.ID.Runlist); len(es) > 1 {
+		add("its runlist feeds", strings.Join(engineNames(es), ", "))
 	}
 	if t.Scheduled != nil {
 		add("scheduled", map[bool]string{true: "yes", false: "no"}[*t.Scheduled])
