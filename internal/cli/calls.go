@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"tsgtop/internal/privdrop"
 	"tsgtop/internal/recording"
 	"tsgtop/internal/rm"
 	"tsgtop/internal/sched"
@@ -33,6 +34,9 @@ func newCalls(o *options) *cobra.Command {
 				return err
 			}
 			defer s.close()
+			if err := s.seal(privdrop.Options{}); err != nil {
+				return err
+			}
 			ctx := c.Context()
 			if span > 0 {
 				var cancel context.CancelFunc

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"tsgtop/internal/privdrop"
 	"tsgtop/internal/recording"
 	"tsgtop/internal/rm"
 	"tsgtop/internal/sched"
@@ -32,6 +33,9 @@ end, or --at.`,
 				return err
 			}
 			defer s.close()
+			if err := s.seal(privdrop.Options{}); err != nil {
+				return err
+			}
 			snap, err := s.settle(c.Context(), at, span)
 			if snap == nil {
 				return err

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"tsgtop/internal/privdrop"
 	"tsgtop/internal/recording"
 	"tsgtop/internal/sched"
 )
@@ -17,25 +18,48 @@ func newRecord(o *options) *cobra.Command {
 	var scrub bool
 	var maxBytes int64
 	var calls bool
+	var ring ringOptions
 	c := &cobra.Command{
 		Use:   "record -o FILE",
 		Short: "Write a recording, without a screen",
 		Long: `record writes what the screen needs to FILE: zstd-compressed JSON lines, to be
 read with tsgtop replay, tsgtop export, or zstdcat FILE | jq. It ends after
---for, or with Ctrl-C. The file must not exist.`,
+--for, or with Ctrl-C. The file must not exist.
+
+With --last, nothing is written until something happens: the last while is kept
+in memory, compressed, and written on Ctrl-\ (SIGQUIT), with --on-xid when a GPU
+reports an Xid, and, without it, at the end. Each further time it goes to
+FILE.2, FILE.3 and so on, at most --max-files of them.`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			if out == "" {
+			switch {
+			case out == "":
 				return fail(exitUsage, "record: -o FILE is needed")
+			case ring.Span < 0 || ring.after < 0 || maxBytes < 0 || ring.most < 1:
+				return fail(exitUsage, "record: --last, --after and --max-bytes cannot be negative, and --max-files is at least 1")
+			case ring.Span == 0 && ring.onXid:
+				return fail(exitUsage, "record: --on-xid writes what --last keeps; give --last, such as --last 60s")
 			}
 			s, err := o.open(false, recording.PlayerOptions{AsFastAsPossible: true})
 			if err != nil {
 				return err
 			}
 			defer s.close()
-			w, err := recording.Create(out, recording.WriterOptions{Scrub: scrub, Args: o.args, MaxBytes: maxBytes, ToolVersion: version})
+			if ring.Span > 0 {
+				ring.out, ring.Scrub, ring.Args, ring.MaxBytes = out, scrub, o.args, int(min(maxBytes, 1<<40))
+				ctx, cancel := c.Context(), func() {}
+				if span > 0 {
+					ctx, cancel = context.WithTimeout(ctx, span)
+				}
+				defer cancel()
+				return o.keepLast(ctx, s, ring, calls)
+			}
+			w, err := recording.Create(out, recording.WriterOptions{Scrub: scrub, Args: o.args, MaxBytes: maxBytes, MaxFiles: ring.most, ToolVersion: version})
 			if err != nil {
 				return fail(exitUsage, "record: %w", err)
+			}
+			if err := s.seal(privdrop.Options{}); err != nil {
+				return err
 			}
 			n, err := o.record(c.Context(), s, w, span, calls)
 			if cerr := w.Close(); err == nil && cerr != nil {
@@ -49,7 +73,11 @@ read with tsgtop replay, tsgtop export, or zstdcat FILE | jq. It ends after
 	f.StringVarP(&out, "output", "o", "", "file to write")
 	f.DurationVar(&span, "for", 0, "how long (default: until interrupted)")
 	f.BoolVar(&scrub, "scrub", false, "leave out user and host names")
-	f.Int64Var(&maxBytes, "max-bytes", 0, "start another file (FILE.1, ...) after this many bytes; 0: never")
+	f.Int64Var(&maxBytes, "max-bytes", 0, "start another file (FILE.1, ...) after this many bytes; 0: never. With --last: memory to keep it in; 0: 64 MiB")
+	f.IntVar(&ring.most, "max-files", 8, "files to keep with --max-bytes; files to write at most with --last")
+	f.DurationVar(&ring.Span, "last", 0, "keep this much in memory instead, and write it when asked to (Ctrl-\\)")
+	f.BoolVar(&ring.onXid, "on-xid", false, "with --last: write when a GPU reports an Xid")
+	f.DurationVar(&ring.after, "after", 5*time.Second, "with --on-xid: go on for so long after the Xid before writing")
 	f.BoolVar(&calls, "calls", true, "record all RM calls, not only those that shape scheduling")
 	return c
 }
@@ -69,7 +97,7 @@ func (o *options) record(ctx context.Context, s *opened, w *recording.Writer, sp
 	defer stop()
 	var n int
 	var werr error
-	untap := s.board.Tap(func(es []sched.Event) {
+	untap := s.board.Join(func(es []sched.Event) {
 		if werr != nil {
 			return
 		}

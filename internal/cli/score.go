@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"tsgtop/internal/privdrop"
 	"tsgtop/internal/recording"
 	"tsgtop/internal/sched"
 	"tsgtop/internal/text"
@@ -26,6 +27,9 @@ func newScore(o *options) *cobra.Command {
 				return err
 			}
 			defer s.close()
+			if err := s.seal(privdrop.Options{}); err != nil {
+				return err
+			}
 			snap, err := s.settle(c.Context(), at, span)
 			if snap == nil {
 				return err

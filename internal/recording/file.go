@@ -14,7 +14,7 @@ import (
 // never writes to what exists already, also not through a symbolic link: a
 // program that runs as root must not be led to somebody else's file.
 func Create(path string, opts WriterOptions) (*Writer, error) {
-	h := Header{Tool: opts.ToolVersion}
+	h := Header{Tool: opts.ToolVersion, From: opts.From}
 	out := &file{path: path, keep: opts.MaxFiles}
 	if out.keep <= 0 {
 		out.keep = 8

@@ -223,6 +223,9 @@ func (k *keeper) found(v sched.Inventory) {
 	}
 	v.Gone = nil
 	v.Clients, v.TSGs, v.Channels = slices.Clone(v.Clients), slices.Clone(v.TSGs), slices.Clone(v.Channels)
+	if k.inventory != nil {
+		carryOver(&v, k.inventory)
+	}
 	if old := k.inventory; old != nil && !v.Complete {
 		partial := v.Partial
 		v.Partial = partial || old.Partial
@@ -257,6 +260,39 @@ func (k *keeper) found(v sched.Inventory) {
 		}
 	}
 	k.inventory = &v
+}
+
+// carryOver keeps what only a preamble tells of what a scan has found again.
+func carryOver(v, old *sched.Inventory) {
+	files := make(map[sched.Handle]uint32)
+	for _, c := range old.Clients {
+		files[c.Client] = c.File
+	}
+	for i := range v.Clients {
+		if c := &v.Clients[i]; c.File == 0 {
+			c.File = files[c.Client]
+		}
+	}
+	before := make(map[sched.Object]*sched.FoundTSG)
+	for i := range old.TSGs {
+		before[old.TSGs[i].Object] = &old.TSGs[i]
+	}
+	for i := range v.TSGs {
+		t := &v.TSGs[i]
+		o := before[t.Object]
+		if o == nil || o.UniqueID != nil && t.UniqueID != nil && *o.UniqueID != *t.UniqueID {
+			continue // not seen before, or another TSG of that handle
+		}
+		if t.Interleave == nil {
+			t.Interleave = o.Interleave
+		}
+		if t.Scheduled == nil {
+			t.Scheduled = o.Scheduled
+		}
+		if t.Created == 0 {
+			t.Created = o.Created
+		}
+	}
 }
 
 // forgetProcesses drops ended processes that nothing kept refers to, and

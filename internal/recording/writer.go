@@ -26,6 +26,9 @@ type WriterOptions struct {
 	MaxFiles int // with MaxBytes: files that are kept, the current one included; 0: 8
 	// ToolVersion is the version that Create's header names.
 	ToolVersion string
+	// From is Header.From of Create's header: where the recording proper begins,
+	// when what was there already is written first.
+	From sched.Time
 	// Wait: Write waits where the disk is slower than the events, as when a
 	// recording is made from another. Otherwise events are dropped, counted,
 	// and the count is written to the recording.
