@@ -177,7 +177,13 @@ static const struct btf_kfunc_id_set kfunc_set = {
  */
 int kfuncs_init(void)
 {
+	const struct btf_id_set8 *set = &tsgtop_kfunc_ids;
 	u32 i;
+
+	/* The section has no alignment, so on arm64 a load that the compiler folds
+	 * the symbol into reads beside it.
+	 */
+	OPTIMIZER_HIDE_VAR(set);
 
 #ifdef CONFIG_DEBUG_INFO_BTF_MODULES
 	if (!THIS_MODULE->btf_data_size) {
@@ -188,15 +194,11 @@ int kfuncs_init(void)
 	pr_err("this kernel has no BTF for modules (CONFIG_DEBUG_INFO_BTF_MODULES), so eBPF cannot call modules\n");
 	return -EOPNOTSUPP;
 #endif
-	if (!tsgtop_kfunc_ids.cnt) {
+	for (i = 0; i < set->cnt && set->pairs[i].id; i++)
+		;
+	if (!set->cnt || i < set->cnt) {
 		pr_err("built without resolved BTF ids: build it with its own Makefile, which resolves them\n");
 		return -ENOEXEC;
-	}
-	for (i = 0; i < tsgtop_kfunc_ids.cnt; i++) {
-		if (!tsgtop_kfunc_ids.pairs[i].id) {
-			pr_err("built without resolved BTF ids: build it with its own Makefile, which resolves them\n");
-			return -ENOEXEC;
-		}
 	}
 	return register_btf_kfunc_id_set(BPF_PROG_TYPE_SYSCALL, &kfunc_set);
 }

@@ -21,8 +21,6 @@ func (k *Kernel) Boot(ctx context.Context, dir string, initramfs []byte, memoryM
 	}
 	console, result := filepath.Join(dir, "console.log"), filepath.Join(dir, "result.log")
 	name, args := "qemu-system-x86_64", []string{"-M", "q35", "-cpu", "max"}
-	// A PCI device at 01:00.0, for the stand-in to say that it is GPU 0.
-	args = append(args, "-device", "pcie-root-port,id=port1,bus=pcie.0,slot=1", "-device", "pci-testdev,bus=port1")
 	params := "console=ttyS0 loglevel=4 mitigations=off cryptomgr.notests 8250.nr_uarts=2 tsgtop_result=/dev/ttyS1"
 	serial := []string{"-serial", "file:" + console, "-serial", "file:" + result}
 	if k.Arch == "arm64" {
@@ -31,8 +29,10 @@ func (k *Kernel) Boot(ctx context.Context, dir string, initramfs []byte, memoryM
 		serial = []string{"-serial", "file:" + console, "-device", "virtio-serial-pci",
 			"-chardev", "file,id=r,path=" + result, "-device", "virtconsole,chardev=r"}
 	}
+	// A PCI device at 01:00.0, for the stand-in to say that it is GPU 0.
+	args = append(args, "-device", "pcie-root-port,id=port1,bus=pcie.0,chassis=1", "-device", "pci-testdev,bus=port1")
 	if _, err := exec.LookPath(name); err != nil {
-		return fmt.Errorf("boot %s: %w (Debian: apt-get install --no-install-recommends qemu-system-x86)", k.Release, err)
+		return fmt.Errorf("boot %s: %w (Debian: apt-get install --no-install-recommends qemu-system-x86 or qemu-system-arm)", k.Release, err)
 	}
 	args = append(args, "-accel", "tcg,thread=single", "-smp", "1", "-m", fmt.Sprint(memoryMB),
 		"-nodefaults", "-no-user-config", "-display", "none", "-monitor", "none", "-no-reboot")

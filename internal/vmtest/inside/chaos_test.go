@@ -92,11 +92,11 @@ func TestKfuncChaos(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	defer rmmod("nvidia")
+	defer rmmod("tsgtop")
 	must(insmod("nvidia", ""))
 	knob(t, "rpc_us", 0)
 	must(insmod("tsgtop", "rate=1000000"))
-	defer rmmod("nvidia")
-	defer rmmod("tsgtop")
 	nvidia, tsgtop := true, true
 	var k *kfunc.Kfunc
 	var c *cudaProcess
