@@ -56,7 +56,6 @@ type Controller struct {
 	stacks  map[journal.Key][]*run // who changed a value, in order
 	calm    map[int]sched.Time     // GPU -> until when its schedule was last disturbed by a command
 	watcher *watcher
-	closing []func()
 }
 
 // Intent is what the operator asks for.

@@ -62,12 +62,18 @@ func (t *tape) take(events []sched.Event) {
 	}
 }
 
-// since gives the entries from number at on, and the number to go on from.
-func (t *tape) since(at uint64) ([]sched.Event, uint64) {
+// since gives the entries from number at on, and the number to go on from. lost:
+// how many are not there any more; from 0 on, whatever is there is all.
+func (t *tape) since(at uint64) (events []sched.Event, next, lost uint64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	at = max(at, t.from)
-	return slices.Clone(t.last[at-t.from:]), t.from + uint64(len(t.last))
+	if at < t.from {
+		if at > 0 {
+			lost = t.from - at
+		}
+		at = t.from
+	}
+	return slices.Clone(t.last[at-t.from:]), t.from + uint64(len(t.last)), lost
 }
 
 // planOf is what the judge is asked, from a snapshot.
@@ -109,7 +115,10 @@ func noTrace(snap *sched.Snapshot, gpu int) string {
 
 // observe feeds the judge what has come since the last time.
 func (r *run) observe() {
-	events, at := r.c.tape.since(r.seen)
+	events, at, lost := r.c.tape.since(r.seen)
+	if lost > 0 {
+		r.judge.Spoil(fmt.Sprintf("%d pieces of the trace went by unread: this machine is too busy", lost))
+	}
 	if r.seen == 0 {
 		r.settled(events)
 	}

@@ -49,9 +49,7 @@ type run struct {
 	original *uint64  // as the journal has it
 	unlock   func()
 	keep     bool
-	answers  chan Result // of the call that is under way
 	shown    string
-	counted  chan *Counters
 	countAt  sched.Time
 }
 
@@ -312,6 +310,7 @@ func (r *run) issue() happening {
 			return unanswered
 		}
 		r.take(res, i == n-1)
+		r.observe()
 		if !res.Sent || i < n-1 && r.due(say) {
 			r.show()
 		}
@@ -340,6 +339,7 @@ func (r *run) await(answer chan Result, q Request, began sched.Time) (Result, bo
 			return res, true
 		default:
 		}
+		r.observe()
 		waited := r.c.o.Clock.Now().Sub(began)
 		if waited > r.c.o.Patience {
 			r.change(func(c *sched.Command) {
@@ -351,7 +351,6 @@ func (r *run) await(answer chan Result, q Request, began sched.Time) (Result, bo
 			return Result{}, false
 		}
 		if waited > say && r.due(say) {
-			r.observe()
 			r.change(func(c *sched.Command) {
 				c.Accepted.Lamp = sched.Lamp{State: sched.LampWaiting, Why: fmt.Sprintf("RM has not answered for %.1f s", waited.Seconds())}
 				if l := r.entered(q); l.State == sched.LampYes {

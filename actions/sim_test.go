@@ -404,6 +404,22 @@ func TestPreempts(t *testing.T) {
 	}
 }
 
+// A series that is longer than the tape: the trace is read while it is sent.
+func TestLongSeriesLosesNoTrace(t *testing.T) {
+	s := simulated(t, "", nil)
+	p, err := s.c.Prepare(Intent{Op: sched.OpPreempt, Gen: s.gen(first), Count: 200, Every: 40 * time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := s.command(p)
+	if took := s.Now().Sub(cmd.Issued); took < 7*time.Second {
+		t.Fatalf("the series took %v", took)
+	}
+	if cmd.Changed.State != sched.LampYes {
+		t.Errorf("%+v", cmd.Changed)
+	}
+}
+
 // slow is an actuator whose calls hang until they are let go.
 type slow struct {
 	Actuator
