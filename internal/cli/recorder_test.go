@@ -143,7 +143,7 @@ func TestRecorderOnAFullDisk(t *testing.T) {
 	b.Feed(m.Advance(time.Second))
 	dir := t.TempDir()
 	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=16k"); err != nil {
-		t.Skipf("needs to mount a small file system: %v", err)
+		t.Skipf("skip: mount: needs to mount a small file system: %v", err)
 	}
 	defer syscall.Unmount(dir, syscall.MNT_DETACH)
 	r := newRecorder(b, dir, recording.WriterOptions{})

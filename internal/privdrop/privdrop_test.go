@@ -80,7 +80,7 @@ func childBound() {
 // needRoot skips where there is nothing to give up.
 func needRoot(t *testing.T) {
 	if os.Geteuid() != 0 {
-		t.Skip("needs root: there is nothing to give up")
+		t.Skip("skip: needs root: there is nothing to give up")
 	}
 }
 
