@@ -39,13 +39,8 @@ func (f *FD) Do(ctx context.Context, q Request) (r Result) {
 	}
 	client, object := uint32(q.Target.Object.Client), uint32(q.Target.Object.Handle)
 	if q.Op == sched.OpTimeslice {
-		var p rm.TimesliceParams
-		st, err := m.borrowed.Control(client, object, rm.CtrlTSGGetTimeslice, rmdev.Bytes(&p))
-		if err == nil && st == 0 {
-			r.WasNow = sched.Ptr(p.TimesliceUS)
-		}
-		if q.Expect != nil && (r.WasNow == nil || *r.WasNow != *q.Expect) {
-			r.Err = fmt.Errorf("timeslice of %s: %w: it is %s us now, not %d us", q.Target.Object, ErrMoved, numberOr(r.WasNow, "unknown"), *q.Expect)
+		if r.WasNow, err = m.expects(q); err != nil {
+			r.Err = err
 			return r
 		}
 	}
@@ -58,17 +53,15 @@ func (f *FD) Do(ctx context.Context, q Request) (r Result) {
 	if q.MeterRPC {
 		r.Before = m.counters()
 	}
-	var disarm func() []rm.RPCMeterEntry
-	r.RPC.Why = "the call was one of a series, of which the first and the last are watched"
+	var disarm disarm
+	r.RPC.Why = unwatched
 	if r.NoGSP {
 		r.RPC.Why = ""
 	} else if q.MeterRPC {
 		disarm, r.RPC.Why = f.meter.arm(m.session.dev)
 	}
 	if err := ctx.Err(); err != nil {
-		if disarm != nil {
-			disarm()
-		}
+		disarm.drop()
 		r.Err = err
 		return r
 	}
@@ -78,10 +71,7 @@ func (f *FD) Do(ctx context.Context, q Request) (r Result) {
 	after := readClocks()
 	r.Sent, r.Start, r.End = true, before.wall, after.wall
 	if disarm != nil {
-		r.RPC = callRPC(disarm(), before, after)
-		if !r.RPC.Seen && len(m.session.gpus) > 1 {
-			r.RPC.Exact, r.RPC.Why = false, "this machine has several GPUs, and RM's RPC meter can lose an RPC where two GPUs' race"
-		}
+		r.RPC = m.witnessed(callRPC(disarm(), before, after))
 	}
 	var e syscall.Errno
 	switch {
@@ -97,6 +87,31 @@ func (f *FD) Do(ctx context.Context, q Request) (r Result) {
 	}
 	if witness {
 		f.seen(&r, q, cmd)
+	}
+	return r
+}
+
+// unwatched is why nothing is known of the RPC of a call in the middle of a series.
+const unwatched = "the call was one of a series, of which the first and the last are watched"
+
+// expects reads the timeslice just before the call: one that has moved is not
+// overwritten.
+func (m *meeting) expects(q Request) (now *uint64, err error) {
+	var p rm.TimesliceParams
+	st, err := m.borrowed.Control(uint32(q.Target.Object.Client), uint32(q.Target.Object.Handle), rm.CtrlTSGGetTimeslice, rmdev.Bytes(&p))
+	if err == nil && st == 0 {
+		now = sched.Ptr(p.TimesliceUS)
+	}
+	if q.Expect != nil && (now == nil || *now != *q.Expect) {
+		return now, fmt.Errorf("timeslice of %s: %w: it is %s us now, not %d us", q.Target.Object, ErrMoved, numberOr(now, "unknown"), *q.Expect)
+	}
+	return now, nil
+}
+
+// witnessed is what the meter saw, with what it cannot know on this machine.
+func (m *meeting) witnessed(r RPC) RPC {
+	if !r.Seen && len(m.session.gpus) > 1 {
+		r.Exact, r.Why = false, "this machine has several GPUs, and RM's RPC meter can lose an RPC where two GPUs' race"
 	}
 	return r
 }

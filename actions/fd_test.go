@@ -19,6 +19,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"tsgtop/actions/journal"
+	"tsgtop/actions/kfunc"
+	"tsgtop/bpf"
 	"tsgtop/internal/rm"
 	"tsgtop/internal/rmdev"
 	"tsgtop/internal/rmdev/rmfake"
@@ -604,5 +606,84 @@ func TestAcceptedInferred(t *testing.T) {
 	}
 	if a := acceptedOf(Result{Sent: true, Answered: true, NoGSP: true, Start: 1, End: 2}); a.State != sched.LampYes || a.Where != "driver" {
 		t.Errorf("a GPU without a GSP: %+v", a)
+	}
+}
+
+// fakeModule is the companion module.
+type fakeModule struct {
+	results []kfunc.Result
+	err     error
+	asked   []sched.Target
+	late    bool // err comes with the last answer only
+}
+
+func (m *fakeModule) WhyNot() string { return "" }
+
+func (m *fakeModule) next() (kfunc.Result, error) {
+	r := m.results[0]
+	m.results = m.results[1:]
+	if m.late && len(m.results) > 0 {
+		return r, nil
+	}
+	return r, m.err
+}
+
+func (m *fakeModule) Do(_ uint64, _ sched.Op, t sched.Target, _ uint64, _ bool, _ time.Duration) (kfunc.Result, error) {
+	m.asked = append(m.asked, t)
+	return m.next()
+}
+
+func (m *fakeModule) Wait(_, cookie uint64, _ time.Duration) (kfunc.Result, error) {
+	if cookie != 5 {
+		return kfunc.Result{}, errors.New("another cookie")
+	}
+	return m.next()
+}
+
+// The companion module's answers, as the lamps have them.
+func TestKernel(t *testing.T) {
+	ran := kfunc.Result{RanBefore: 1, RanAfter: 2}
+	with := func(f func(*kfunc.Result)) kfunc.Result { r := ran; f(&r); return r }
+	for _, c := range []struct {
+		name    string
+		results []kfunc.Result
+		err     error
+		sent    bool
+		ran     sched.LampState
+		state   sched.LampState
+		is      error
+	}{
+		{"ok", []kfunc.Result{with(func(r *kfunc.Result) { r.Sent, r.Answered = true, true })}, nil, true, sched.LampYes, sched.LampNo, nil}, // no RPC was seen: a stub
+		{"refused", []kfunc.Result{with(func(r *kfunc.Result) { r.Sent, r.Answered, r.Status = true, true, 0x56 })}, nil, true, sched.LampYes, sched.LampNo, nil},
+		{"slow", []kfunc.Result{
+			with(func(r *kfunc.Result) { r.Sent, r.Errno, r.Cookie = true, syscall.EINPROGRESS, 5 }),
+			{Sent: true, Errno: syscall.EINPROGRESS, Cookie: 5},
+			{Sent: true, Answered: true},
+		}, nil, true, sched.LampYes, sched.LampNo, nil},
+		{"another TSG", []kfunc.Result{with(func(r *kfunc.Result) {
+			r.Errno, r.Refusal, r.Why = syscall.ESTALE, bpf.ActionTsgtopWhyTSGTOP_WHY_OTHER, "another"
+		})}, nil, false, sched.LampUnknown, sched.LampUnknown, ErrReplaced},
+		{"not run", []kfunc.Result{{}}, kfunc.ErrAbsent, false, sched.LampUnknown, sched.LampUnknown, kfunc.ErrAbsent},
+		{"lost on the way", []kfunc.Result{
+			with(func(r *kfunc.Result) { r.Sent, r.Errno, r.Cookie = true, syscall.EINPROGRESS, 5 }), {},
+		}, errors.New("unloaded"), true, sched.LampYes, sched.LampUnknown, nil},
+		{"no record", []kfunc.Result{{Sent: true, Answered: true}}, nil, true, sched.LampNo, sched.LampNo, nil},
+	} {
+		d := newDesk(t)
+		m := &fakeModule{results: c.results, err: c.err, late: true}
+		k := &Kernel{FD: d.fd, module: m}
+		r := k.Do(context.Background(), Request{ID: 3, Command: "c", Op: sched.OpTimeslice, Target: d.target, Value: 200, Expect: sched.Ptr(uint64(2048)), MeterRPC: true})
+		if r.Sent != c.sent || ranOf([]Result{r}).State != c.ran || acceptedOf(r).State != c.state || c.is != nil && !errors.Is(r.Err, c.is) {
+			t.Errorf("%s: %+v\n%+v\n%+v", c.name, r, ranOf([]Result{r}), acceptedOf(r))
+		}
+		if len(m.asked) != 1 || *m.asked[0].UniqueID != *d.target.UniqueID || len(m.results) != 0 {
+			t.Errorf("%s: asked %+v, %d answers left", c.name, m.asked, len(m.results))
+		}
+		d.quiet(t)
+	}
+	d := newDesk(t)
+	k := &Kernel{FD: d.fd, module: &fakeModule{}}
+	if r := k.Do(context.Background(), Request{Op: sched.OpTimeslice, Target: d.target, Expect: sched.Ptr(uint64(9))}); !errors.Is(r.Err, ErrMoved) {
+		t.Errorf("%+v", r)
 	}
 }

@@ -38,11 +38,21 @@ type meter struct {
 	dump rm.RPCMeterDumpParams
 }
 
+// disarm turns the meter off and gives what it saw; nil where it is not on.
+type disarm func() []rm.RPCMeterEntry
+
+// drop turns it off, where it is on, and forgets what it saw.
+func (d disarm) drop() {
+	if d != nil {
+		d()
+	}
+}
+
 // arm turns the meter on. why is empty when it is; then disarm must be called.
-func (m *meter) arm(d meterControls) (disarm func() []rm.RPCMeterEntry, why string) {
+func (m *meter) arm(d meterControls) (off disarm, why string) {
 	m.mu.Lock()
 	unlock, err := m.journal.LockMeter()
-	give := func(why string) (func() []rm.RPCMeterEntry, string) {
+	give := func(why string) (disarm, string) {
 		if unlock != nil {
 			unlock()
 		}
