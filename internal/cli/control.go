@@ -12,7 +12,6 @@ import (
 	"tsgtop/actions"
 	"tsgtop/actions/audit"
 	"tsgtop/actions/journal"
-	"tsgtop/actions/kfunc"
 	"tsgtop/internal/rmdev"
 	"tsgtop/probes/rmcalls"
 	"tsgtop/ui"
@@ -64,11 +63,7 @@ func (o *options) controller(s *opened, co controlOptions) (c *actions.Controlle
 		}
 		files = append(files, ao.Journal)
 		ao.Clock, ao.Watch = actions.WallClock{}, true
-		var module *kfunc.Kfunc
-		ao.Actuator, module = actuator(co.actuator, s, ao.Journal, ao.Self)
-		if module != nil {
-			files = append(files, module)
-		}
+		ao.Actuator = actuator(co.actuator, s, ao.Journal, ao.Self)
 	}
 	if auditPath != "" {
 		if ao.Audit, err = audit.Open(auditPath, version); err != nil {
@@ -79,9 +74,8 @@ func (o *options) controller(s *opened, co controlOptions) (c *actions.Controlle
 	return actions.New(ao), closeFiles, "", nil
 }
 
-// actuator picks the way that commands go on a live machine. module is to be
-// closed at the end, where it is not nil.
-func actuator(name string, s *opened, j *journal.Journal, self journal.Owner) (a actions.Actuator, module *kfunc.Kfunc) {
+// actuator picks the way that commands go on a live machine.
+func actuator(name string, s *opened, j *journal.Journal, self journal.Owner) actions.Actuator {
 	probe, blind := s.live.Calls()
 	var w actions.RanWitness
 	why := ""
@@ -91,16 +85,7 @@ func actuator(name string, s *opened, j *journal.Journal, self journal.Owner) (a
 		why = "no eBPF program is attached to see the call: " + blind.Error()
 	}
 	fd := actions.NewFD(s.live.RM(), j, self, w, why)
-	kernel := actions.Missing("kfunc", "not asked for")
-	if name != "fd" {
-		var err error
-		if module, err = kfunc.Open(); err != nil {
-			kernel = actions.Missing("kfunc", err.Error())
-		} else {
-			kernel = actions.NewKernel(module, fd)
-		}
-	}
-	return actions.Choose(name, kernel, fd), module
+	return actions.Choose(name, actions.Missing("kfunc", "not used by this build"), fd)
 }
 
 // witness is the probe of RM calls as what sees our own.
