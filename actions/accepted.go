@@ -165,12 +165,18 @@ func ranOf(results []Result) sched.Lamp {
 		return sched.Lamp{State: sched.LampUnknown, Why: why}
 	case other != "":
 		return sched.Lamp{State: sched.LampNo, Why: "the eBPF program saw another call than the one that was sent: " + other}
+	case in == 0 && results[0].Ran.Made:
+		return sched.Lamp{State: sched.LampNo, Why: "the eBPF program that makes the call wrote no record of it"}
 	case in == 0:
 		return sched.Lamp{State: sched.LampNo, Why: "the eBPF program did not see the call: it does not run, or the call did not get into the driver"}
 	case in < sent || out < sent:
 		return sched.Lamp{State: sched.LampUnknown, Why: fmt.Sprintf("the eBPF program saw %d of %d calls go into the driver and %d come back", in, sent, out)}
 	case results[0].Simulated:
 		return sched.Lamp{State: sched.LampYes, Why: fmt.Sprintf("simulated: %d of %d calls seen going in and coming back", out, sent)}
+	case sent == 1 && results[0].Ran.Made:
+		return sched.Lamp{State: sched.LampYes, Why: fmt.Sprintf("the eBPF program that made the call wrote its record before it, and after it %d us later", took.Microseconds())}
+	case results[0].Ran.Made:
+		return sched.Lamp{State: sched.LampYes, Why: fmt.Sprintf("the eBPF program that made the %d calls wrote its records before and after each", sent)}
 	case sent == 1:
 		return sched.Lamp{State: sched.LampYes, Why: fmt.Sprintf("the eBPF program saw exactly this call go into the driver and come back after %d us", took.Microseconds())}
 	}

@@ -80,6 +80,7 @@ type Result struct {
 // Ran is what the RAN witness saw of one call.
 type Ran struct {
 	Have  bool // there is a witness
+	Made  bool // it made the call itself (kfunc), and wrote a record before and after
 	Why   string
 	Entry bool // it saw the call go in
 	Exit  bool // and come back

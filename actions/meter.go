@@ -163,9 +163,18 @@ func rawClock() int64 {
 // 25 us; more, and the RPC can be another client's for whose lock we waited.
 const overhead = 200 * time.Microsecond
 
+// clockSlack is how much two clocks' intervals of the same call may differ.
+const clockSlack = 20 * time.Microsecond
+
 // callRPC looks for the call's RPC among the meter's entries: a control, wholly
 // within the call.
 func callRPC(entries []rm.RPCMeterEntry, before, after clocks) RPC {
+	return callRPCWithin(entries, before, after, time.Duration(after.raw-before.raw))
+}
+
+// callRPCWithin is callRPC where the call is known to have taken less than the
+// time from before to after.
+func callRPCWithin(entries []rm.RPCMeterEntry, before, after clocks, call time.Duration) RPC {
 	if entries == nil {
 		return RPC{Why: "RM's RPC meter could not be read, or its log was longer than one reading"}
 	}
@@ -187,9 +196,9 @@ func callRPC(entries []rm.RPCMeterEntry, before, after clocks) RPC {
 		}
 	}
 	took := time.Duration(last.End - last.Start)
-	if rest := time.Duration(after.raw-before.raw) - took; rest > overhead && rest > took {
-		return RPC{Why: fmt.Sprintf("an RPC of %d us was seen within the call of %d us, too little of it to be surely its own",
-			took.Microseconds(), (time.Duration(after.raw - before.raw)).Microseconds())}
+	if rest := call - took; rest > overhead && rest > took || rest < -clockSlack {
+		return RPC{Why: fmt.Sprintf("an RPC of %d us was seen within the call of %d us, and is not surely its own",
+			took.Microseconds(), call.Microseconds())}
 	}
 	return RPC{Exact: true, Seen: true, Took: took, Start: before.wall.Add(time.Duration(int64(last.Start) - before.raw))}
 }

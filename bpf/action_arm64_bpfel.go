@@ -66,15 +66,25 @@ const (
 )
 
 type ActionTsgtopIdentity struct {
-	_          structs.HostLayout
-	Class      uint32
-	Device     uint32
-	Subdevice  uint32
-	Number     uint32
-	Unique     uint32
-	N_contexts uint32
-	Contexts   [128]uint32
+	_           structs.HostLayout
+	TimesliceUs uint64
+	Known       ActionTsgtopKnown
+	Class       uint32
+	Device      uint32
+	Subdevice   uint32
+	Number      uint32
+	Unique      uint32
+	N_contexts  uint32
+	Pad         uint32
+	Contexts    [128]uint32
 }
+
+type ActionTsgtopKnown uint32
+
+const (
+	ActionTsgtopKnownTSGTOP_KNOWN_UNIQUE    ActionTsgtopKnown = 1
+	ActionTsgtopKnownTSGTOP_KNOWN_TIMESLICE ActionTsgtopKnown = 2
+)
 
 type ActionTsgtopResult struct {
 	_          structs.HostLayout

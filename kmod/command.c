@@ -25,6 +25,7 @@
 #define CMD_HANDLE_INFO		0x00000d02
 #define CMD_CHILD_HANDLE	0x00000d05
 #define CMD_SET_TIMESLICE	0xa06c0103
+#define CMD_GET_TIMESLICE	0xa06c0104
 #define CMD_PREEMPT		0xa06c0105
 #define CMD_TSG_INFO		0xa06c0106
 #define CMD_SET_INTERLEAVE	0xa06c0107
@@ -33,7 +34,7 @@
 
 struct handle_info { u32 object, index; u64 result; };
 struct child_handle { u32 parent, class, object; };
-struct set_timeslice { u64 us; };
+struct timeslice { u64 us; };
 struct preempt { u8 wait, manual_timeout, pad[2]; u32 timeout_us; };
 struct tsg_info { u32 number; };
 struct set_interleave { u32 level; };
@@ -68,6 +69,7 @@ static u32 identify(struct rm_driver *rm, const struct tsgtop_target *t,
 		    struct tsgtop_identity *id, u32 *unique_status)
 {
 	struct child_handle child = { .class = INTERNAL_SUBDEVICE };
+	struct timeslice slice = {};
 	struct tsg_info info = {};
 	struct unique_ids *u;
 	u32 status;
@@ -83,6 +85,10 @@ static u32 identify(struct rm_driver *rm, const struct tsgtop_target *t,
 	if (status)
 		return status;
 	id->number = info.number;
+	if (!rm_control(rm, t->client, t->tsg, CMD_GET_TIMESLICE, &slice, sizeof(slice))) {
+		id->timeslice_us = slice.us;
+		id->known |= TSGTOP_KNOWN_TIMESLICE;
+	}
 	if (!rm_has_unique_ids(rm))
 		return NV_OK;
 	child.parent = id->device;
@@ -101,6 +107,7 @@ static u32 identify(struct rm_driver *rm, const struct tsgtop_target *t,
 	*unique_status = rm_control(rm, t->client, id->subdevice, CMD_UNIQUE_IDS, u, sizeof(*u));
 	if (!*unique_status) {
 		id->unique = u->unique;
+		id->known |= TSGTOP_KNOWN_UNIQUE;
 		id->n_contexts = min_t(u32, u->n, TSGTOP_MAX_CONTEXTS);
 		memcpy(id->contexts, u->channels, id->n_contexts * sizeof(u32));
 	}
@@ -155,7 +162,7 @@ static void act(struct rm_driver *rm, struct tsgtop_call *c)
 {
 	union {
 		struct preempt preempt;
-		struct set_timeslice timeslice;
+		struct timeslice timeslice;
 		struct set_interleave interleave;
 	} p = {};
 

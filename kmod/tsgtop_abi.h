@@ -64,13 +64,21 @@ struct tsgtop_result {
 	__u32 pad;
 };
 
+enum tsgtop_known {
+	TSGTOP_KNOWN_UNIQUE	= 1,	/* unique and contexts are valid */
+	TSGTOP_KNOWN_TIMESLICE	= 2,
+};
+
 struct tsgtop_identity {
+	__u64 timeslice_us;	/* RM's own copy, whatever the hardware does */
+	enum tsgtop_known known;
 	__u32 class;
 	__u32 device;		/* the TSG's parent */
 	__u32 subdevice;	/* of that device; 0 where the client has none */
 	__u32 number;
 	__u32 unique;		/* 0 where it cannot be known */
 	__u32 n_contexts;
+	__u32 pad;
 	__u32 contexts[TSGTOP_MAX_CONTEXTS];	/* as the context-switch trace names them */
 };
 

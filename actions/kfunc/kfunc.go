@@ -132,8 +132,8 @@ func (k *Kfunc) Wait(id, cookie uint64, limit time.Duration) (Result, error) {
 	return r, err
 }
 
-// Identity asks who a TSG is; only its handles are looked at. UniqueID and
-// Contexts in the answer are nil where they cannot be known.
+// Identity asks who a TSG is; only its handles are looked at. What is valid of
+// the answer beside its number is told by Known.
 func (k *Kfunc) Identity(id uint64, object sched.Object, limit time.Duration) (bpf.ActionTsgtopIdentity, Result, error) {
 	a := bpf.ActionActionArgs{Id: id, Op: bpf.ActionActionOpACTION_IDENTITY}
 	a.Target.Client, a.Target.Tsg = uint32(object.Client), uint32(object.Handle)
