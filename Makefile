@@ -54,5 +54,8 @@ fuzz: ## run each fuzz test for 10 seconds
 	@for p in $$($(GO) list ./...); do for f in $$($(GO) test -tags '$(TAGS)' -list '^Fuzz' $$p 2>/dev/null | grep ^Fuzz); do \
 	echo "$$p $$f"; $(GO) test -tags '$(TAGS)' -run '^$$' -fuzz "^$$f$$" -fuzztime 10s $$p || exit 1; done; done
 
+screens: ## make the pictures in docs/screens from the built-in recording (without one: from the simulated GPU)
+	$(GO) run -tags '$(TAGS)' ./internal/shot/cmd/screens -o docs/screens
+
 clean: ## remove what was built
 	rm -rf tsgtop dist

@@ -167,29 +167,3 @@ func minus(a, b *sched.Histogram) *sched.Histogram {
 	}
 	return out
 }
-
-// sparkline is shares over time, newest at the right, one cell a column.
-func (c *Common) sparkline(points []sched.SharePoint, width int) *line {
-	l := c.line()
-	if len(points) == 0 || width <= 0 {
-		return l.put(roleDim, "nothing competed yet")
-	}
-	// Several seconds a cell, where five minutes do not fit.
-	per := max((len(points)+width-1)/width, 1)
-	for i := 0; i < len(points); i += per {
-		var sum, n float64
-		for _, p := range points[i:min(i+per, len(points))] {
-			if p.Share != nil {
-				sum += *p.Share
-				n++
-			}
-		}
-		if n == 0 {
-			l.put(roleDim, c.signs.dot)
-			continue
-		}
-		k := int(min(max(sum/n, 0), 0.9999) * float64(len(c.signs.levels)))
-		l.put(roleBar, c.signs.levels[k])
-	}
-	return l
-}

@@ -150,13 +150,25 @@ func (s *callsScreen) lines(m *Model) []string {
 // columns of the stream: time, pid, process, what, object, status, latency, where.
 type callColumns struct{ name, call, object, status, tail int }
 
+const (
+	tookCells  = 8
+	whereCells = 7
+)
+
 func (s *callsScreen) columns() callColumns {
-	cc := callColumns{name: 10, status: 16, tail: 15}
+	cc := callColumns{name: 8, status: 10, tail: tookCells}
 	switch {
-	case s.width >= 110:
+	case s.width >= 140:
 		cc.object, cc.name, cc.status = 17, 14, 17
+	case s.width >= 110:
+		cc.object, cc.name, cc.status = 8, 12, 14 // the client is in the detail, the parameters are not
+	case s.width >= 96:
+		cc.name, cc.status = 10, 14
 	case s.width < 76:
-		cc.status, cc.tail = 8, 0
+		cc.name, cc.status, cc.tail = 10, 8, 0
+	}
+	if s.width >= 96 {
+		cc.tail += whereCells
 	}
 	cc.call = s.width - 1 - 13 - 8 - (cc.name + 1) - (cc.status + 1) - cc.tail
 	if cc.object > 0 {
@@ -175,7 +187,10 @@ func (s *callsScreen) heading() string {
 	}
 	l.left(roleHead, "STATUS", cc.status+1)
 	if cc.tail > 0 {
-		l.right(roleHead, "TOOK", 7).gap(1).left(roleHead, "WHERE", 6)
+		l.right(roleHead, "TOOK", tookCells-1)
+	}
+	if cc.tail > tookCells {
+		l.gap(1).left(roleHead, "WHERE", whereCells-1)
 	}
 	return l.String()
 }
@@ -213,7 +228,11 @@ func (s *callsScreen) callLine(cl *sched.CallLine) string {
 		}
 		l.fit(ro, mark+callName(c)+s.own(sched.ParamsText(c.Params)), cc.call).gap(1)
 		if cc.object > 0 {
-			l.left(roleDim, sched.Object{Client: c.Client, Handle: c.Object}.String(), cc.object).gap(1)
+			obj := sched.Object{Client: c.Client, Handle: c.Object}.String()
+			if cellCount(obj) > cc.object {
+				obj = c.Object.String()
+			}
+			l.left(roleDim, obj, cc.object).gap(1)
 		}
 		st, sro := statusName(c.Status), roleGood
 		switch {
@@ -230,8 +249,10 @@ func (s *callsScreen) callLine(cl *sched.CallLine) string {
 		if c.Start != 0 && c.End >= c.Start {
 			took = s.brief(float64(c.End-c.Start) / 1e3)
 		}
-		l.right(rolePlain, took, 7).gap(1)
-		l.left(roleDim, whereText(s.Common, c.Where), 6)
+		l.right(rolePlain, took, tookCells-1)
+		if cc.tail > tookCells {
+			l.gap(1).left(roleDim, whereText(s.Common, c.Where), whereCells-1)
+		}
 	case cl.Lifecycle != nil:
 		e := cl.Lifecycle
 		start(e.PID, s.exe(e.PID))

@@ -64,8 +64,9 @@ func (s *detailScreen) lines(m *Model) []string {
 	over := []string{s.title(t, ended)}
 	over = append(over, m.tsgs.lane.lines(s.Common)...)
 	return m.frameOf(over, nil, t, func(height int) []string {
+		s.height = height // before the body: its pictures are as high as there is room
 		all := s.body(t)
-		s.total, s.height = len(all), height
+		s.total = len(all)
 		s.top = max(min(s.top, s.total-height), 0)
 		return pad(s.Common, append([]string{}, all[s.top:min(s.top+max(height, 0), s.total)]...), height)
 	})
@@ -104,10 +105,7 @@ func (s *detailScreen) body(t *sched.TSGView) []string {
 		d = &sched.Detail{}
 	}
 	out = append(out, s.histograms(t, d)...)
-	out = append(out, s.line().put(roleHead, " share, last 5 min  ").String())
-	spark := *s.Common
-	spark.width = s.width - 2
-	out = append(out, " "+spark.sparkline(d.Share, s.width-2).String())
+	out = append(out, s.shares(d)...)
 	out = append(out, s.scoreTable(t)...)
 	out = append(out, s.commands(t)...)
 	out = append(out, s.timeslices(d)...)
@@ -228,11 +226,12 @@ func (s *detailScreen) marks(st *sched.Stats) []histMark {
 
 // scoreTable is the scorecard of this TSG in each window.
 func (s *detailScreen) scoreTable(t *sched.TSGView) []string {
-	l := s.line().left(roleHead, " scorecard", 16)
+	out := []string{s.rule("scorecard " + s.signs.dot + " " + windowWords[s.window])}
+	l := s.line().gap(16)
 	for _, st := range scoreStats {
 		l.right(roleHead, st.title, 8)
 	}
-	out := []string{l.String()}
+	out = append(out, l.String())
 	for m := range numMetrics {
 		l := s.line().left(roleDim, " "+[numMetrics]string{"residency", "wait", "off"}[m], 16)
 		st := statsOf(m, &t.Score[s.window])
@@ -248,7 +247,7 @@ func (s *detailScreen) scoreTable(t *sched.TSGView) []string {
 		}
 		out = append(out, l.String())
 	}
-	return append(out, s.line().put(roleDim, "  "+windowWords[s.window]).String())
+	return out
 }
 
 // commands are this TSG's commands, each lamp with its whole reason.

@@ -43,45 +43,74 @@ func (s *helpScreen) lines(m *Model) []string {
 
 // keys are the bindings, in two columns where there is room.
 func (s *helpScreen) keys() []string {
-	cols, width := 1, s.width-2
+	cols := 1
 	if s.width >= 110 {
-		cols, width = 2, (s.width-2)/2
+		cols = 2
 	}
+	box := *s.Common
+	box.width = s.width / cols
 	var here []binding
 	for _, b := range keyTable {
 		if b.on&(1<<s.of) != 0 {
 			here = append(here, b)
 		}
 	}
-	rows := (len(here) + cols - 1) / cols
+	// Each binding in as many lines as its words take; a column ends between two.
+	var all [][]string
+	total := 0
+	for _, b := range here {
+		ls := box.keyLines(b)
+		all, total = append(all, ls), total+len(ls)
+	}
+	columns := make([][]string, cols)
+	at := 0
+	for _, ls := range all {
+		if at < cols-1 && len(columns[at])+len(ls) > (total+cols-1)/cols {
+			at++
+		}
+		columns[at] = append(columns[at], ls...)
+	}
+	rows := 0
+	for _, c := range columns {
+		rows = max(rows, len(c))
+	}
 	out := make([]string, 0, rows+1)
 	for i := range rows {
-		l := s.line().put(rolePlain, " ")
-		for k := i; k < len(here); k += rows {
-			b := here[k]
-			col := 1 + (k/rows)*width
-			l.to(col)
-			why, ok := s.can(b.need)
-			ro, kro := rolePlain, roleKey
-			if !ok {
-				ro, kro = roleDim, roleDim
+		l := ""
+		for _, c := range columns {
+			cell := box.line().String()
+			if i < len(c) {
+				cell = c[i]
 			}
-			l.left(kro, s.ownKey(b.Help().Key), 8)
-			room := width - 9
-			desc := s.own(b.Help().Desc)
-			l.put(ro, cutOwn(desc, room))
-			if left := room - cellCount(desc) - 3; !ok && left > 8 {
-				l.put(roleDim, " (").cut(roleDim, s.own(why), left).put(roleDim, ")")
-			}
+			l += padANSI(cell, box.width)
 		}
-		out = append(out, l.String())
+		out = append(out, l)
 	}
 	return append(out, s.line().String())
 }
 
+// keyLines is one binding in lines as wide as c is.
+func (c *Common) keyLines(b binding) []string {
+	desc, ro, kro := c.own(b.Help().Desc), rolePlain, roleKey
+	if why, ok := c.can(b.need); !ok {
+		desc, ro, kro = desc+" ("+c.own(why)+")", roleDim, roleDim
+	}
+	var out []string
+	for i, w := range wrap(desc, c.width-11) {
+		l := c.line().put(rolePlain, " ")
+		if i == 0 {
+			l.left(kro, c.ownKey(b.Help().Key), 8)
+		} else {
+			l.gap(8)
+		}
+		out = append(out, l.put(ro, w).String())
+	}
+	return out
+}
+
 // ownKey writes a key's sign for terminals that know ASCII only.
-func (s *helpScreen) ownKey(k string) string {
-	if !s.signs.ascii {
+func (c *Common) ownKey(k string) string {
+	if !c.signs.ascii {
 		return k
 	}
 	switch k {

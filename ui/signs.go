@@ -47,7 +47,7 @@ var unicodeSigns = signs{
 	full: "█", empty: "░", edge: "▏", nobody: " ", gap: "?", mark: "▼", rule: "─", arrow: "→", times: "×",
 	micro: "µ", dash: "–", up: "▲", down: "▼", play: "▶", pause: "‖", rec: "●",
 	levels: []string{"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"},
-	fills:  []string{"▓", "░", "█", "▒", "╱", "╲", "╳", "=", "+", "o"},
+	fills:  []string{"█", "▒", "▓", "╱", "░", "╲", "╳", "=", "+", "o"},
 	box:    [6]string{"┌", "┐", "└", "┘", "─", "│"}, vertical: "│", pmark: "┊",
 }
 

@@ -115,7 +115,8 @@ func newStyles(t *themes.Theme, p colorprofile.Profile) *styles {
 		}
 		out = append(out, around(button))
 		for _, l := range t.Lanes {
-			add(l, false)
+			// A context keeps its colour on the selected row too.
+			out = append(out, compile(l.In(p), false, picked))
 		}
 		if picked {
 			s.picked = out

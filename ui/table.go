@@ -194,7 +194,7 @@ func (t *table) sortWords() string {
 func (t *table) treeWidth() int {
 	w := 12
 	if t.Common.width >= 100 {
-		w = 20
+		w = 19
 	}
 	if t.flat || t.group != byNothing {
 		w = max(w, 14)
@@ -208,7 +208,7 @@ func (t *table) lines(height int, slots *slotTable) []string {
 		return nil
 	}
 	tree := t.treeWidth()
-	cols := layout(t.columns, t.Common.width-tree)
+	cols := layout(t.columns, t.Common.width-1-tree) // a cell of margin, as at the left
 	out := append(make([]string, 0, height), t.heading(tree, cols))
 	t.height = height - 1
 	if len(t.rows) == 0 {
@@ -256,22 +256,27 @@ func (t *table) heading(tree int, cols []column) string {
 	}
 	l.left(roleHead, " "+title, tree)
 	for _, c := range cols {
-		sep := " "
+		ro, title, sep := roleHead, c.title, " "
 		if c.id == t.sort {
-			sep = t.signs.up
+			ro = roleAccent
+			sign := t.signs.up
 			if t.desc {
-				sep = t.signs.down
+				sign = t.signs.down
+			}
+			switch { // beside the title, where there is room
+			case cellCount(title) >= c.width:
+				sep = sign
+			case c.left:
+				title += sign
+			default:
+				title = sign + title
 			}
 		}
 		l.put(roleAccent, sep)
-		ro := roleHead
-		if c.id == t.sort {
-			ro = roleAccent
-		}
 		if c.left {
-			l.left(ro, c.title, c.width)
+			l.left(ro, title, c.width)
 		} else {
-			l.right(ro, c.title, c.width)
+			l.right(ro, title, c.width)
 		}
 	}
 	return l.String()
