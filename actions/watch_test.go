@@ -266,6 +266,48 @@ func TestRecover(t *testing.T) {
 	}
 }
 
+// Killed between the journal's line for a second command and its call: the
+// hardware has the first command's value still, and it is ours.
+func TestKilledBetweenJournalAndCall(t *testing.T) {
+	dir, g := newGPU(t)
+	self, _ := journal.Self()
+	hang := make(chan struct{})
+	defer close(hang)
+	c, j, err := fileController(dir, g, self, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	send := func(us uint64) string {
+		t.Helper()
+		p, err := c.Prepare(Intent{Op: sched.OpTimeslice, Gen: 1, Value: &us})
+		if err != nil {
+			t.Fatal(err)
+		}
+		id, err := c.Submit(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return id
+	}
+	c.Wait(context.Background(), send(200))
+	c.o.Actuator = slow{g, hang}
+	send(500)
+	for i := 0; ; i++ {
+		s, err := j.State()
+		if err != nil || i > 5000 {
+			t.Fatalf("the second command is not in the journal: %+v, %v", s, err)
+		}
+		if len(s.Entries) == 1 && s.Entries[0].Holds[0].Value == 500 {
+			break
+		}
+		time.Sleep(time.Millisecond)
+	}
+	out, err := RestoreOf(context.Background(), g, j, self, false)
+	if err != nil || len(out) != 1 || out[0].State != OutcomeRestored || g.value(sched.OpTimeslice) != 2048 {
+		t.Errorf("%+v, %v, %d us", out, err, g.value(sched.OpTimeslice))
+	}
+}
+
 // What cannot be written down is not sent; a result that cannot be is said.
 func TestAuditAndJournalMustBeWritable(t *testing.T) {
 	self, _ := journal.Self()
