@@ -317,3 +317,6 @@ func monotonicClock() int64 {
 	unix.ClockGettime(unix.CLOCK_MONOTONIC, &ts)
 	return ts.Nano()
 }
+
+// MeterOff turns off RM's RPC meter where a tsgtop that has died left it on.
+func (k *KFunc) MeterOff() error { return k.fd.MeterOff() }

@@ -115,7 +115,12 @@ func IsWatch() bool { return len(os.Args) > 1 && os.Args[1] == watchArg }
 // WatchMain is main of the watcher; it gives the exit code.
 func WatchMain() int {
 	return watch(os.Args[2:], func(j *journal.Journal, self journal.Owner) (Actuator, error) {
-		return NewFD(rmdev.New(nil), j, self, nil, "the watcher has no eBPF program"), nil
+		fd := NewFD(rmdev.New(nil), j, self, nil, "the watcher has no eBPF program")
+		a := Choose("auto", fd, NewKFunc(fd))
+		if why := a.Why(); why != "" {
+			return nil, errors.New(why)
+		}
+		return a, nil
 	})
 }
 

@@ -85,7 +85,7 @@ func actuator(name string, s *opened, j *journal.Journal, self journal.Owner) ac
 		why = "no eBPF program is attached to see the call: " + blind.Error()
 	}
 	fd := actions.NewFD(s.live.RM(), j, self, w, why)
-	return actions.Choose(name, actions.Missing("kfunc", "not used by this build"), fd)
+	return actions.Choose(name, actions.NewKFunc(fd), fd)
 }
 
 // witness is the probe of RM calls as what sees our own.

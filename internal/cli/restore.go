@@ -86,11 +86,12 @@ func (o *options) restore(ctx context.Context, dryRun bool) error {
 	}
 	defer log.Close()
 	fd := actions.NewFD(rmdev.New(nil), j, self, nil, "")
-	defer fd.Release()
-	if why := fd.Why(); why != "" && (len(s.Entries) > 0 || s.Meter != nil) {
+	a := actions.Choose("auto", fd, actions.NewKFunc(fd))
+	defer a.Release()
+	if why := a.Why(); why != "" && (len(s.Entries) > 0 || s.Meter != nil) {
 		return fail(exitPrivilege, "nothing can be put back: %s", why)
 	}
-	done, err := actions.RestoreAll(ctx, fd, j, true)
+	done, err := actions.RestoreAll(ctx, a, j, true)
 	out.Outcomes = append(out.Outcomes, done...)
 	for _, x := range done {
 		if x.State == actions.OutcomeHeld {
