@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"tsgtop/internal/crash"
 	"tsgtop/internal/rmdev"
 	"tsgtop/internal/sched"
 	"tsgtop/probes/ctxsw"
@@ -147,6 +148,7 @@ func (l *Live) Run(ctx context.Context, sink func([]sched.Event)) error {
 	var wg sync.WaitGroup
 	run := func(name string, f func(context.Context, func([]sched.Event)) error) {
 		wg.Go(func() {
+			defer crash.Guard()
 			if err := f(ctx, l.emit); err != nil && ctx.Err() == nil {
 				l.emit([]sched.Event{sched.ProbeStatus{Time: sched.Now(), Probe: name, GPU: sched.Unknown, State: sched.ProbeMissing, Why: err.Error()}})
 			}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 
+	"tsgtop/internal/crash"
 	"tsgtop/internal/sched"
 )
 
@@ -104,7 +105,7 @@ func newWriter(out output, h Header, opts WriterOptions) (*Writer, error) {
 		return nil, fmt.Errorf("writing the recording's header: %w", err)
 	}
 	w.frame = nil
-	go w.flush()
+	crash.Go(w.flush)
 	return w, nil
 }
 

@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"time"
 
+	"tsgtop/internal/crash"
 	"tsgtop/internal/sched"
 	"tsgtop/internal/text"
 )
@@ -116,7 +117,7 @@ func (r *running) listen(ctx context.Context, out io.Reader) error {
 	lines := make(chan got)
 	done := make(chan struct{})
 	defer close(done)
-	go func() {
+	crash.Go(func() {
 		buf := bufio.NewReaderSize(out, maxLine)
 		for {
 			g := readOne(buf)
@@ -129,7 +130,7 @@ func (r *running) listen(ctx context.Context, out io.Reader) error {
 				return
 			}
 		}
-	}()
+	})
 	at := make(map[int]int) // sched's index by NVML's
 	missing := make(map[int]bool)
 	limit := r.probe.limits.start

@@ -10,6 +10,7 @@ import (
 	"github.com/cilium/ebpf/ringbuf"
 
 	"tsgtop/bpf"
+	"tsgtop/internal/crash"
 	"tsgtop/internal/sched"
 )
 
@@ -84,7 +85,7 @@ func newWitness(coll *ebpf.Collection, toTime func(uint64) sched.Time) (*witness
 		done: make(chan struct{}), changed: make(chan struct{}),
 		seen: map[uint64][]OwnCall{}, commands: map[uint64]string{}, waiting: map[int]bool{},
 	}
-	go w.run()
+	crash.Go(w.run)
 	return w, nil
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/cilium/ebpf/ringbuf"
 
+	"tsgtop/internal/crash"
 	"tsgtop/internal/sched"
 )
 
@@ -27,7 +28,7 @@ func (p *Probe) Run(ctx context.Context, sink func([]sched.Event)) error {
 	defer cancel()
 	queue := make(chan []sched.Event, p.opts.QueueLen)
 	failed := make(chan error, 1)
-	go func() { failed <- p.read(ctx, queue) }()
+	crash.Go(func() { failed <- p.read(ctx, queue) })
 	// The ring has one reader: do not return before it is gone.
 	defer func() { cancel(); <-failed }()
 

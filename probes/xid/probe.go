@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"tsgtop/internal/crash"
 	"tsgtop/internal/sched"
 )
 
@@ -127,14 +128,14 @@ func (p *Probe) Run(ctx context.Context, sink func([]sched.Event)) error {
 // start reads both witnesses until they are closed.
 func (p *Probe) start() {
 	if p.trace != nil {
-		go func() {
+		crash.Go(func() {
 			p.failed <- p.trace.run(p.toTime, func(x sched.Xid) { p.tell(fromTracepoint, x, "") })
-		}()
+		})
 	}
 	if p.log != nil {
-		go func() {
+		crash.Go(func() {
 			p.failed <- p.log.run(func(x sched.Xid, uuid string) { p.tell(fromLog, x, uuid) }, func() { p.lost.Add(1) })
-		}()
+		})
 	}
 }
 
