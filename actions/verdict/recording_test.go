@@ -140,7 +140,7 @@ func TestNothingChanged(t *testing.T) {
 		op sched.Op
 		n  int
 	}{{sched.OpTimeslice, 1000}, {sched.OpInterleave, 400}, {sched.OpPreempt, 600}} {
-		r := rand.New(rand.NewPCG(2026, uint64(i)))
+		r := random(2026 + uint64(i))
 		count, whys := map[sched.LampState]int{}, map[string]int{}
 		for range trials(2000, kind.n) {
 			p := draw(r, traces, kind.op)
@@ -172,7 +172,7 @@ func TestNothingChanged(t *testing.T) {
 // effect: it must fail, or the test above could not.
 func TestNothingChangedCanFail(t *testing.T) {
 	traces := readTraces(t)
-	r := rand.New(rand.NewPCG(2026, 9))
+	r := random(2035)
 	yes := 0
 	const drawn = 250
 	for range drawn {

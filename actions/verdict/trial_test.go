@@ -3,6 +3,7 @@ package verdict
 import (
 	"context"
 	"flag"
+	"math/rand/v2"
 	"os"
 	"testing"
 	"time"
@@ -14,6 +15,12 @@ import (
 // full asks for all trials: minutes instead of seconds. Also by TSGTOP_TRIALS=full.
 var full = flag.Bool("full", os.Getenv("TSGTOP_TRIALS") == "full", "run all simulated trials")
 
+// others asks for other random trials than those that the tests have always.
+var others = flag.Uint64("seed", 0, "added to all seeds")
+
+// random is a source of random numbers, the same in each run.
+func random(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, *others+77)) }
+
 // trials is how many there are: many where all are asked for, else few.
 func trials(all, quick int) int {
 	if *full {
@@ -21,6 +28,9 @@ func trials(all, quick int) int {
 	}
 	return quick
 }
+
+// trialStep is how often a trial asks for the answer.
+const trialStep = 10 * time.Millisecond
 
 const simStart sched.Time = 1_790_000_000_000_000_000
 
@@ -103,11 +113,11 @@ func (tr trial) run(t testing.TB) sched.Changed {
 			issued += tr.every
 		}
 	}
-	for since := time.Duration(0); ; since += 10 * time.Millisecond {
+	for since := time.Duration(0); ; since += trialStep {
 		if tr.meanwhile != nil {
 			tr.meanwhile(m, j, since)
 		}
-		feed(10 * time.Millisecond)
+		feed(trialStep)
 		if since%(250*time.Millisecond) == 0 && since > 0 {
 			witness()
 		}
@@ -120,15 +130,18 @@ func (tr trial) run(t testing.TB) sched.Changed {
 	}
 }
 
-// tally runs many trials, with the seeds from first on.
+// tally runs many trials, with the seeds from first on, and gives how often
+// each answer came, and the one of each that took longest.
 func tally(t testing.TB, tr trial, n int, first uint64) (count map[sched.LampState]int, last map[sched.LampState]sched.Changed) {
 	count, last = map[sched.LampState]int{}, map[sched.LampState]sched.Changed{}
 	whys := map[string]int{}
 	for i := range n {
-		tr.seed = first + uint64(i)
+		tr.seed = *others + first + uint64(i)
 		v := tr.run(t)
 		count[v.State]++
-		last[v.State] = v
+		if l, ok := last[v.State]; !ok || v.TookNS >= l.TookNS {
+			last[v.State] = v
+		}
 		whys[string(v.State)+": "+shape(v.Why)]++
 	}
 	for why, n := range whys {

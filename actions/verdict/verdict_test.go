@@ -35,7 +35,8 @@ func TestTimesliceOnTheSimulatedGPU(t *testing.T) {
 		{"lose=5", 8192, sched.LampYes, "", true},
 		{"alone", 200, sched.LampUnknown, "nothing competed", false},
 		{"short-kernels", 200, sched.LampUnknown, "its kernels end before the timeslice does, at 310 us of 2048", false},
-		{"short-kernels", 100, sched.LampYes, "", true}, // 310 us kernels are cut by 100 us
+		{"short-kernels", 30, sched.LampYes, "", true},                                                // turns of 310 us kernels are cut to 130 us
+		{"short-kernels", 100, sched.LampUnknown, "its kernels end before the timeslice does", false}, // 310 us could be 100 us and 210 over
 		{"lose=60", 200, sched.LampUnknown, "more than 20% of the turns touch a gap: the trace lost ", false},
 		{"timeslice=ignore", 2000, sched.LampUnknown, "2000 instead of 2048 us is too small a change to be seen", false},
 		{"", 1843, sched.LampUnknown, "too little to count as an effect", false}, // residency changes by 9.6%
