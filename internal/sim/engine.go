@@ -3,6 +3,7 @@ package sim
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 	"sort"
 	"time"
 
@@ -35,6 +36,8 @@ type tsg struct {
 	since    int64  // when the present kernel arrived
 	arrives  int64  // when the next kernel comes, if there is no work
 	length   int64  // of that next kernel
+	launched int64  // when the present kernel was launched, however often it was switched out since
+	launches []Launch
 	dead     bool
 	program  program
 	counters Counters
@@ -45,6 +48,7 @@ type program struct {
 	length float64 // ns, mean
 	noise  float64 // relative standard deviation
 	idle   float64 // fraction of time without work
+	gap    float64 // ns, mean, from a kernel's end to the next launch; 0: back to back
 	drift  float64 // state of the noise, standard normal
 	until  int64   // end of the present span with work
 }
@@ -56,6 +60,11 @@ func (p *program) next(now int64, r *rand.Rand) (length, pause int64) {
 		mean := float64(busyMean) * p.idle / (1 - p.idle)
 		pause += int64(r.ExpFloat64() * mean)
 		p.until = now + pause + int64(r.ExpFloat64()*float64(busyMean))
+	}
+	if p.gap > 0 {
+		// Two exponential parts: launches come about regularly, and now and then
+		// one right after the other.
+		pause = int64(launchGap) + int64(p.gap/2*(r.ExpFloat64()+r.ExpFloat64()))
 	}
 	l := p.length
 	if p.noise > 0 {
@@ -96,6 +105,16 @@ type engine struct {
 
 const never = math.MaxInt64
 
+// Launch is one kernel of a latency-critical process, as the process itself
+// would time it.
+type Launch struct {
+	At   sched.Time    // of the launch
+	Took time.Duration // from launch to finish
+}
+
+// maxLaunches bounds how many are kept.
+const maxLaunches = 1 << 16
+
 // at queues something for the GSP to do.
 func (e *engine) at(t int64, do func(*engine)) {
 	i := sort.Search(len(e.pending), func(i int) bool { return e.pending[i].at > t })
@@ -131,7 +150,7 @@ func (e *engine) run(until int64) {
 		case stepPending:
 			e.doPending()
 		case stepArrive:
-			who.work, who.since, who.arrives = who.length, e.now, never
+			who.work, who.since, who.launched, who.arrives = who.length, e.now, e.now, never
 		case stepStart:
 			e.start()
 		case stepKernel:
@@ -221,6 +240,12 @@ func (e *engine) doPending() {
 // kernelEnds: the resident's kernel is done; the program launches its next one.
 func (e *engine) kernelEnds() {
 	r := e.resident
+	if r.program.gap > 0 {
+		if len(r.launches) == maxLaunches {
+			r.launches = slices.Delete(r.launches, 0, maxLaunches/2)
+		}
+		r.launches = append(r.launches, Launch{sched.Time(r.launched), time.Duration(e.now - r.launched)})
+	}
 	length, pause := r.program.next(e.now, e.rand)
 	r.work, r.arrives, r.length = 0, e.now+pause, length
 }

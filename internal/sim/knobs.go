@@ -44,6 +44,7 @@ type Config struct {
 	Seed         uint64
 	Speed        float64    // simulated seconds in a second of the wall's
 	Start        sched.Time // first instant; 0: the wall's now
+	LC           bool       // the target is latency-critical: a 1 ms kernel about every 10 ms
 }
 
 // Default is what the H200 did: timeslice and preempt obey, interleave is
@@ -73,6 +74,7 @@ var knobs = []knob{
 	{"tsgs", fmt.Sprintf("1 to %d", maxTSGs), func(c *Config, v string) error { return setInt(&c.TSGs, v, maxTSGs) }},
 	{"alone", "", func(c *Config, _ string) error { c.TSGs = 1; return nil }},
 	{"short-kernels", "", func(c *Config, _ string) error { c.ShortKernels = true; return nil }},
+	{"lc", "", func(c *Config, _ string) error { c.LC = true; return nil }},
 	{"idle", "a percentage from 0 to 95", func(c *Config, v string) error { return setPercent(&c.Idle, v, 95) }},
 	{"noise", "a percentage from 0 to 100", func(c *Config, v string) error { return setPercent(&c.Noise, v, 100) }},
 	{"lose", "a percentage from 0 to 100", func(c *Config, v string) error { return setPercent(&c.Lose, v, 100) }},

@@ -65,6 +65,13 @@ var shortLengths = []float64{310e3, 430e3, 190e3, 520e3}
 
 const longLength = 30e6
 
+// The latency-critical target, in ns: the kernel's length, and the mean time
+// from its end to the next launch.
+const (
+	lcLength = 1e6
+	lcGap    = 9e6
+)
+
 // newProcess makes the j-th process of a GPU.
 func (m *Machine) newProcess(gpu, j int) *process {
 	n := &m.nextIDs
@@ -87,12 +94,15 @@ func (m *Machine) newProcess(gpu, j int) *process {
 	}
 	if gpu == 0 && j == 0 {
 		p.compute.program.idle = m.config.Idle
+		if m.config.LC {
+			p.compute.program.length, p.compute.program.gap = lcLength, lcGap
+		}
 	}
 	p.populate(n, number)
 	p.compute.context = p.groups[0].channels[0].context
 	// It is somewhere in a kernel when the machine is first looked at.
 	length, _ := p.compute.program.next(-1, m.rand)
-	p.compute.work, p.compute.since = 1+int64(m.rand.Float64()*float64(length)), int64(m.now)
+	p.compute.work, p.compute.since, p.compute.launched = 1+int64(m.rand.Float64()*float64(length)), int64(m.now), int64(m.now)
 	return p
 }
 

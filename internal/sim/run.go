@@ -139,6 +139,25 @@ func (m *Machine) Reprogram(pid int, kernel time.Duration) bool {
 	return true
 }
 
+// Launches are the kernels that a latency-critical process finished since an
+// instant, the oldest first; those of very long ago are forgotten. Nil for a
+// process that has none such.
+func (m *Machine) Launches(pid int, since sched.Time) []Launch {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	p := m.living(pid)
+	if p == nil {
+		return nil
+	}
+	var out []Launch
+	for _, l := range p.compute.launches {
+		if l.At >= since {
+			out = append(out, l)
+		}
+	}
+	return out
+}
+
 func (m *Machine) living(pid int) *process {
 	for _, p := range m.procs {
 		if p.pid == pid && !p.closed {

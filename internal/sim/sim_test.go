@@ -66,11 +66,11 @@ func p50(t *testing.T, r []sched.TraceRecord, context uint32) float64 {
 }
 
 func TestKnobs(t *testing.T) {
-	c, err := ParseKnobs("timeslice=ignore, interleave=stub,preempt=refuse,gpus=2,tsgs=64,short-kernels,idle=30,noise=20%,lose=2.5,hang=5s,seed=9,speed=20")
+	c, err := ParseKnobs("timeslice=ignore, interleave=stub,preempt=refuse,gpus=2,tsgs=64,short-kernels,idle=30,noise=20%,lose=2.5,hang=5s,seed=9,speed=20,lc")
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := Config{Ignore, Stub, Refuse, 2, 64, true, 0.3, 0.2, 0.025, 5 * time.Second, 9, 20, 0}
+	want := Config{Ignore, Stub, Refuse, 2, 64, true, 0.3, 0.2, 0.025, 5 * time.Second, 9, 20, 0, true}
 	if c != want {
 		t.Errorf("got %+v, want %+v", c, want)
 	}
