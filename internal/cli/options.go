@@ -17,6 +17,7 @@ type options struct {
 	json      bool
 	control   bool
 	readOnly  bool
+	keep      bool // of the screen: what was changed stays at its end
 	theme     string
 	ascii     bool
 	noColor   bool

@@ -94,8 +94,9 @@ says so and opens the built-in recording.`,
 	root.CompletionOptions.HiddenDefaultCmd = false
 	o.register(root)
 	o.lookFlags(root)
+	root.Flags().BoolVar(&o.keep, "keep", false, "keep what was changed when the screen is closed, and list it")
 	root.AddCommand(
-		newDemo(o), newLS(o), newCalls(o), newScore(o), newRecord(o), newReplay(o),
+		newDemo(o), newLS(o), newCalls(o), newScore(o), newRecord(o), newReplay(o), newExport(o),
 		newPreempt(o), newTimeslice(o), newInterleave(o), newRestore(o),
 		newDoctor(o), newVersion(o), newMan(root),
 	)

@@ -7,7 +7,9 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
@@ -105,14 +107,16 @@ func (o *options) play(ctx context.Context, po recording.PlayerOptions, at strin
 			s.board.Feed([]sched.Event{sched.ProbeStatus{Time: sched.Now(), Probe: "source", GPU: sched.Unknown, State: sched.ProbeMissing, Why: err.Error()}})
 		}
 	})
-	if s.live != nil {
-		crash.Go(func() { o.releaseOnSignal(ctx, s.live) })
-	}
 	if s.player != nil {
 		// The ready file is made with the rights of whoever asked for it.
 		o.sayReady(ctx, s)
 	} else {
 		crash.Go(func() { o.sayReady(ctx, s) })
+	}
+	acting, why, said, done := o.screenController(ctx, s, controlOptions{wait: screenWait, actuator: "auto", keep: o.keep})
+	uo.ReadOnly = why
+	if acting != nil {
+		uo.Controller = acting
 	}
 	if err := s.seal(privdrop.Options{}); err != nil {
 		return err
@@ -128,11 +132,23 @@ func (o *options) play(ctx context.Context, po recording.PlayerOptions, at strin
 	if l, ok := s.src.(sched.Looker); ok {
 		uo.Looker = l
 	}
-	if r, ok := s.src.(sched.Releaser); ok {
+	if s.live != nil {
+		r := releaser{s.live, acting}
 		uo.Releaser = r
+		crash.Go(func() { o.releaseOnSignal(ctx, r) })
 	}
-	uo.ReadOnly = o.whyReadOnly(s)
+	if len(said) > 0 {
+		s.board.Feed([]sched.Event{sched.ProbeStatus{Time: sched.Now(), Probe: "undo", GPU: sched.Unknown, State: sched.ProbeLimited, Why: strings.Join(said, "; ")}})
+	}
 	err = screenError(ui.Run(ctx, uo))
+	// What was changed is put back, or named, also where the screen broke.
+	left, undoErr := done()
+	for _, l := range append(said, left...) {
+		fmt.Fprintln(o.err, "tsgtop: "+text.Clean(l))
+	}
+	if undoErr != nil {
+		err = undoErr
+	}
 	if codeOf(err) == exitInternal {
 		// What failed may hold a lock: what is open is closed by the program's end.
 		closed = true
@@ -140,17 +156,8 @@ func (o *options) play(ctx context.Context, po recording.PlayerOptions, at strin
 	return err
 }
 
-// whyReadOnly says why the screen cannot act on a source.
-func (o *options) whyReadOnly(s *opened) string {
-	switch {
-	case s.player != nil:
-		return "a recording cannot be acted on"
-	case o.readOnly:
-		return "--read-only was given"
-	default:
-		return ""
-	}
-}
+// screenWait is the longest wait for CHANGED of a command from the screen.
+const screenWait = 3 * time.Second
 
 // screenError gives the end of the screen its exit code: a signal ends with
 // 128 and its number, as it would have ended us.
@@ -182,9 +189,25 @@ func isTerminal(w io.Writer) bool {
 	return err == nil
 }
 
+// releaser lets go of the driver's devices wherever this process holds them.
+type releaser struct {
+	live   *probes.Live
+	acting ui.Controller // nil: read-only
+}
+
+func (r releaser) Release() {
+	r.live.Release()
+	if c, ok := r.acting.(interface{ Release() }); ok {
+		c.Release()
+	}
+}
+
+// Resume takes the probes' devices again; commands take theirs when they need them.
+func (r releaser) Resume() { r.live.Resume() }
+
 // releaseOnSignal lets go of the GPUs' devices on SIGUSR1, and takes them again
 // on SIGUSR2.
-func (o *options) releaseOnSignal(ctx context.Context, l *probes.Live) {
+func (o *options) releaseOnSignal(ctx context.Context, l sched.Releaser) {
 	c := make(chan os.Signal, 1)
 	signal.Notify(c, syscall.SIGUSR1, syscall.SIGUSR2)
 	defer signal.Stop(c)
