@@ -46,16 +46,23 @@ type Controller struct {
 	tape  tape
 	untap func()
 
-	mu      sync.Mutex
-	armed   bool
-	closed  bool
-	number  int
-	runs    map[string]*run
-	order   []*run
-	flying  map[sched.Object]*run  // one command at a time for each TSG
-	stacks  map[journal.Key][]*run // who changed a value, in order
-	calm    map[int]sched.Time     // GPU -> until when its schedule was last disturbed by a command
-	watcher *watcher
+	mu     sync.Mutex
+	armed  bool
+	closed bool
+	number int
+	runs   map[string]*run
+	order  []*run
+	flying map[sched.Object]*run  // one command at a time for each TSG
+	stacks map[journal.Key][]*run // who changed a value, in order
+	calm   map[int]sched.Time     // GPU -> until when its schedule was last disturbed by a command
+
+	watching sync.Mutex // one starts the watcher
+	watcher  *watcher
+
+	why     string // of the actuator, asked for at most once a second: the screen asks at each frame
+	whyTime time.Time
+
+	foreign foreign
 }
 
 // Intent is what the operator asks for.
@@ -96,7 +103,10 @@ func New(o Options) *Controller {
 		o.Me = me(audit.Whoami())
 	}
 	c := &Controller{o: o, runs: map[string]*run{}, flying: map[sched.Object]*run{}, stacks: map[journal.Key][]*run{}, calm: map[int]sched.Time{}}
-	c.untap = o.Board.Tap(c.tape.take)
+	c.untap = o.Board.Tap(func(events []sched.Event) {
+		c.tape.take(events)
+		c.foreign.note(events, c.overtake)
+	})
 	return c
 }
 
@@ -121,7 +131,12 @@ func (c *Controller) Why() string {
 	if c.o.ReadOnly != "" {
 		return c.o.ReadOnly
 	}
-	return c.o.Actuator.Why()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if time.Since(c.whyTime) > time.Second {
+		c.why, c.whyTime = c.o.Actuator.Why(), time.Now()
+	}
+	return c.why
 }
 
 // Arm arms control, or disarms it. Commands under way go on.

@@ -38,6 +38,7 @@ const (
 	undoAsked                          // put the old value back
 	undone                             // it is back, or there is nothing to put back
 	undoFailed                         // it is not
+	takenOver                          // somebody else has set the value since: it is theirs
 )
 
 // demand is what is to be done next, by whoever runs the command. Its outcome
@@ -73,6 +74,11 @@ func next(l life, h happening) (life, []demand) {
 		return l.askUndo()
 	case undone, undoFailed:
 		return l.afterUndo(h)
+	case takenOver:
+		if l.answered && !l.undo {
+			l.changed, l.held = false, false
+		}
+		return l, nil
 	}
 	switch {
 	case l.step == sched.StepAsked && h == confirmed:

@@ -117,6 +117,10 @@ func TestNoOrderOfEventsLosesAChange(t *testing.T) {
 			}
 		}
 		for range 40 {
+			if l.ended() && l.answered && !l.undo && r.IntN(20) == 0 { // another process sets the value
+				w.changed, w.journal = false, false
+				happen(takenOver)
+			}
 			if len(w.pending) > 0 && r.IntN(3) > 0 {
 				i := r.IntN(len(w.pending))
 				f := w.pending[i]

@@ -2,12 +2,14 @@ package actions
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"tsgtop/actions/journal"
+	"tsgtop/internal/rm"
 	"tsgtop/internal/sched"
 )
 
@@ -140,6 +142,39 @@ func TestForeignValueIsLeftAlone(t *testing.T) {
 	}
 	if len(out) != 1 || out[0].State != OutcomeForeign || !strings.Contains(out[0].Why, "left alone") || out[0].Commands[0] != cmd.ID {
 		t.Errorf("outcomes %+v", out)
+	}
+}
+
+// Also where it sets the very value that tsgtop had set, and where the value
+// cannot be read back: the stream of calls shows it.
+func TestForeignSettingIsSeenInTheStream(t *testing.T) {
+	for _, c := range []struct {
+		op    sched.Op
+		value uint64
+		set   func(*bench)
+	}{
+		{sched.OpTimeslice, 200, func(s *bench) { s.m.Interfere(s.m.Targets()[0], 200) }},
+		{sched.OpInterleave, 2, func(s *bench) {
+			p := s.m.Targets()[0]
+			s.b.Feed([]sched.Event{sched.CallBatch{Calls: []sched.Call{{Start: s.Now(), End: s.Now() + 1e5, PID: p.PID, Kind: sched.CallControl,
+				Number: rm.CtrlTSGSetInterleave, Client: p.Object.Client, Object: p.Object.Handle, Params: &sched.Params{Interleave: sched.Ptr(uint32(2))}}}}})
+		}},
+	} {
+		s := simulated(t, "interleave=obey", nil)
+		cmd := s.command(s.prepare(c.op, c.value))
+		c.set(s)
+		s.Sleep(context.Background(), 100*time.Millisecond)
+		for i := 0; s.holds() > 0 && i < 2000; i++ {
+			time.Sleep(time.Millisecond)
+		}
+		if s.holds() != 0 {
+			t.Errorf("%s: the journal has it still", c.op)
+		}
+		sent := s.slice()
+		out := s.c.Close(context.Background())
+		if len(out) != 1 || out[0].State != OutcomeForeign || !strings.Contains(out[0].Why, fmt.Sprintf("pid %d has set it", cmd.Target.PID)) || s.slice() != sent {
+			t.Errorf("%s: %+v, %d us", c.op, out, s.slice())
+		}
 	}
 }
 

@@ -33,12 +33,15 @@ func (c *Controller) drop(r *run) {
 	}
 }
 
-// disturb notes that a GPU's schedule was changed just now: a baseline begins
-// after that.
-func (c *Controller) disturb(gpu int) {
+// ours notes that tsgtop itself has just set a value, or preempted: the GPU's
+// schedule was disturbed, so that a baseline begins after it, and what others
+// set before it does not count as set since.
+func (c *Controller) ours(op sched.Op, t sched.Target) {
+	now := c.o.Clock.Now()
+	c.foreign.set(op, t.Object, now)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.calm[gpu] = c.o.Clock.Now().Add(settleAfter)
+	c.calm[t.GPU] = now.Add(settleAfter)
 }
 
 // below is the command whose value comes back when r is undone, or nil; above is
@@ -78,11 +81,13 @@ func (r *run) putBack() happening {
 		want = below.cmd.New
 	}
 	o := Outcome{Op: cmd.Op, Target: cmd.Target, Was: cmd.New, Commands: []string{cmd.ID}, State: OutcomeShared, Why: sharedWhy}
-	if inForce {
+	if by, since := r.c.foreign.since(cmd.Op, cmd.Target.Object); since {
+		o.State, o.Why = OutcomeForeign, by
+	} else if inForce {
 		o = putBack(context.Background(), r.c.o.Actuator, cmd.Op, cmd.Target, cmd.ID, ours, want)
 	}
 	r.outcome = &o
-	r.c.disturb(cmd.Target.GPU)
+	r.c.ours(cmd.Op, cmd.Target)
 	if o.Done() {
 		r.c.drop(r)
 		if err := r.tellJournal(o, below); err != nil {
@@ -192,16 +197,21 @@ func (c *Controller) watch() error {
 	if !c.o.Watch {
 		return nil
 	}
+	c.watching.Lock()
+	defer c.watching.Unlock()
 	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.watcher.alive() {
+	w := c.watcher
+	c.mu.Unlock()
+	if w.alive() {
 		return nil
 	}
 	w, err := startWatcher(c.o.Journal, c.o.Self, c.o.Audit.Path(), c.o.WatchArgs...)
 	if err != nil {
 		return err
 	}
+	c.mu.Lock()
 	c.watcher = w
+	c.mu.Unlock()
 	return nil
 }
 
