@@ -92,7 +92,7 @@ func (c *Common) gpuLine(g *sched.GPUView) string {
 	default:
 		why := g.TraceWhy
 		if why == "" {
-			why = "no trace"
+			why = "nothing switched yet"
 		}
 		ps = append(ps, untrusted(4, roleWarn, why, 48, c.signs.ascii))
 	}

@@ -146,6 +146,9 @@ func (l *lane) row(c *Common, ln *sched.Lane, selected uint64) laneRow {
 	cell := sched.Time(max(int64(l.span)/int64(n), 1))
 	start, locked := trigger(ln.Turns, selected, end, l.span, cell)
 	if !locked {
+		start, locked = trigger(ln.Turns, l.steadiest(ln.Turns), end, l.span, cell)
+	}
+	if !locked {
 		// Whole cells, so that the picture moves by cells and does not shimmer.
 		start = (end - sched.Time(l.span)) / cell * cell
 	}
@@ -158,6 +161,18 @@ func (l *lane) row(c *Common, ln *sched.Lane, selected uint64) laneRow {
 		}
 	}
 	return r
+}
+
+// steadiest is whose turns a lane is locked to that the selected TSG is not in:
+// of those that have any, who was there first. 0: nobody.
+func (l *lane) steadiest(turns []sched.Turn) (gen uint64) {
+	least := int16(-1)
+	for i := range turns {
+		if slot, ok := l.slots.has(turns[i].Gen); ok && (least < 0 || slot < least) {
+			least, gen = slot, turns[i].Gen
+		}
+	}
+	return gen
 }
 
 // trigger finds the last start of a turn of the selected TSG that has a full

@@ -75,7 +75,7 @@ func withoutContent(err error) error {
 func suggest(word string, known []string) string {
 	best, least := "", 4
 	for _, k := range known {
-		if d := distance(word, k); d < least && 2*d <= len(word) {
+		if d := distance(word, k); d < least && 2*d <= len(word)+1 {
 			best, least = k, d
 		}
 	}
