@@ -362,12 +362,12 @@ func (s *scan) unattributedChannels() int {
 		if err := s.d.dev.Control(g.attached.Subdevice, rm.CtrlAllocatedChannels, rmdev.Bytes(&p)); err != nil {
 			continue
 		}
+		shared := s.sharedNumbers(g.Index)
 		for _, c := range s.inv.Channels {
 			if c.ChID == nil || c.Runlist == nil || s.gpuOf(c) != g.Index {
 				continue
 			}
-			// Before Ampere all runlists of a GPU share their channel numbers.
-			if *c.Runlist == 0 || c.Class < rm.ClassChannelAmpere {
+			if *c.Runlist == 0 || shared {
 				p.Mask[*c.ChID/32%uint32(len(p.Mask))] &^= 1 << (*c.ChID % 32)
 			}
 		}
@@ -378,4 +378,21 @@ func (s *scan) unattributedChannels() int {
 		}
 	}
 	return n
+}
+
+// sharedNumbers tells whether the runlists of a GPU share one space of channel
+// numbers: no number is met on two of them. Before Ampere they do by design; on
+// an H200 they did as well, and the mask of runlist 0 held all of them.
+func (s *scan) sharedNumbers(gpu int) bool {
+	on := map[uint32]uint32{}
+	for _, c := range s.inv.Channels {
+		if c.ChID == nil || c.Runlist == nil || s.gpuOf(c) != gpu {
+			continue
+		}
+		if r, met := on[*c.ChID]; met && r != *c.Runlist {
+			return false
+		}
+		on[*c.ChID] = *c.Runlist
+	}
+	return true
 }
