@@ -18,5 +18,8 @@
 // would show: each line must be a sentence in its source, with `…` where the
 // program puts something in.
 //
+// A fenced block marked recorded quotes the built-in recording: each line must
+// be what a lamp of one of its commands said in the end, or its evidence.
+//
 // Links to files, and targets of make that a document names, must exist.
 package doctest
