@@ -22,7 +22,7 @@ const nobody = 65534
 // Identity is whom the program becomes.
 type Identity struct {
 	UID, GID int
-	Why      string // where the identity comes from, for a person
+	Sudo     bool // it is who ran sudo
 }
 
 // Target is whom a program that was started as root becomes: the user who ran
@@ -31,9 +31,9 @@ func Target(getenv func(string) string) Identity {
 	uid, err1 := strconv.ParseUint(getenv("SUDO_UID"), 10, 31)
 	gid, err2 := strconv.ParseUint(getenv("SUDO_GID"), 10, 31)
 	if err1 == nil && err2 == nil && uid > 0 && gid > 0 {
-		return Identity{int(uid), int(gid), "who ran sudo"}
+		return Identity{int(uid), int(gid), true}
 	}
-	return Identity{nobody, nobody, "nobody"}
+	return Identity{nobody, nobody, false}
 }
 
 // Options say what a program still needs after it gave up root.
