@@ -103,6 +103,12 @@ func pack(k *Kernel, repo, dir string, o Options) ([]byte, error) {
 	if err := irfs.AddFile("init", filepath.Join(dir, "init"), 0o755); err != nil {
 		return nil, err
 	}
+	if err := goBuild(repo, k.Arch, filepath.Join(dir, "tsgtop"), "build", "."); err != nil {
+		return nil, err
+	}
+	if err := irfs.AddFile("tsgtop", filepath.Join(dir, "tsgtop"), 0o755); err != nil {
+		return nil, err
+	}
 	var plan strings.Builder
 	for i, pkg := range o.Packages {
 		bin := fmt.Sprintf("t%d.test", i)

@@ -51,8 +51,9 @@ func mount() io.Writer {
 			fmt.Println("vminit: mount", m.dir, err)
 		}
 	}
-	_ = os.MkdirAll("/out", 0o755)
-	_ = os.MkdirAll("/etc", 0o755)
+	for _, dir := range []string{"/out", "/etc", "/var/lib", "/var/log"} {
+		_ = os.MkdirAll(dir, 0o755)
+	}
 	_ = os.WriteFile("/etc/passwd", []byte("root:x:0:0::/:/bin/sh\nnobody:x:65534:65534::/:/bin/sh\n"), 0o644)
 	for _, kv := range []string{"PATH=/bin", "HOME=/tmp", "TMPDIR=/tmp", "TSGTOP_IN_VM=1"} {
 		k, v, _ := strings.Cut(kv, "=")
