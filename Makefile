@@ -49,6 +49,7 @@ check-generated: generate ## fail when generated files differ from the committed
 
 bench: ## print the numbers of docs/numbers.md that this machine can take
 	$(GO) test -tags '$(TAGS)' -run '^$$' -bench . -benchmem ./...
+	$(GO) run ./internal/bench -tags '$(TAGS)'
 
 fuzz: ## run each fuzz test for 10 seconds
 	@for p in $$($(GO) list ./...); do for f in $$($(GO) test -tags '$(TAGS)' -list '^Fuzz' $$p 2>/dev/null | grep ^Fuzz); do \

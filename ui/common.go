@@ -15,8 +15,8 @@ type Common struct {
 	style         *styles
 	signs         *signs
 
-	snap   *sched.Snapshot // what the numbers are drawn from: renewed twice a second
-	live   *sched.Snapshot // what lamps, lanes and counters are drawn from: renewed more often
+	snap   *sched.Snapshot // what the numbers are drawn from: renewed every numbersEvery
+	live   *sched.Snapshot // what lamps, lanes and counters are drawn from: renewed every picturesEach, or each frame
 	window sched.Window
 	paused bool
 	onGPU  int // only this one is shown; sched.Unknown: all

@@ -41,7 +41,8 @@ type laneRow struct {
 // the picture then stands still while the schedule repeats itself.
 type lane struct {
 	span   time.Duration
-	chosen bool // the span is the operator's
+	widest time.Duration // that the width allows, where the operator chose none
+	chosen bool          // the span is the operator's
 	rows   []laneRow
 	slots  slotTable
 	frozen []sched.Lane // while paused
@@ -61,10 +62,37 @@ func (l *lane) resize(width int) {
 	if l.chosen {
 		return
 	}
-	l.span = laneDefault
+	l.widest = laneDefault
 	if width-laneLabel < 90 {
-		l.span = laneDefault / 2
+		l.widest = laneDefault / 2
 	}
+	l.span = l.widest
+}
+
+// adapt gives turns that are shorter than a cell a shorter span, and back,
+// unless the operator chose one: a lane in which several turns fall into each
+// cell shows nobody's, and cannot be held still.
+func (l *lane) adapt(turns []sched.Turn, cells int) {
+	if l.chosen || len(turns) < 8 {
+		return
+	}
+	ds := make([]sched.Time, len(turns))
+	for i := range turns {
+		ds[i] = turns[i].End - turns[i].Start
+	}
+	slices.Sort(ds)
+	fits := func(span time.Duration, margin sched.Time) bool {
+		return sched.Time(span)/sched.Time(cells)*margin <= ds[len(ds)/2]*2
+	}
+	i, _ := slices.BinarySearch(laneSpans, l.span)
+	for i > 0 && !fits(laneSpans[i], 2) {
+		i--
+	}
+	// Longer again only where there is room to spare, so that it does not go to and fro.
+	for i+1 < len(laneSpans) && laneSpans[i+1] <= l.widest && fits(laneSpans[i+1], 3) {
+		i++
+	}
+	l.span = laneSpans[i]
 }
 
 // wants is how much of the trace a snapshot has to bring.
@@ -130,6 +158,9 @@ func (l *lane) draw(c *Common, selected uint64, gpu, most int) {
 	}
 	if len(chosen) > 1 && len(chosen[0].Turns) == 0 && (mine == nil || mine.ID.Runlist != chosen[0].Runlist) {
 		chosen = chosen[1:]
+	}
+	if len(chosen) > 0 {
+		l.adapt(chosen[0].Turns, max(c.width-laneLabel-1, 1))
 	}
 	for _, ln := range chosen[:min(len(chosen), most)] {
 		l.rows = append(l.rows, l.row(c, ln, selected))

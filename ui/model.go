@@ -24,8 +24,8 @@ const (
 // How often what is drawn is renewed. People cannot read numbers that change
 // more often, and a slow line cannot carry them.
 const (
-	numbersEvery = 500 * time.Millisecond
-	picturesEach = 200 * time.Millisecond
+	numbersEvery = time.Second // a multiple of picturesEach
+	picturesEach = 500 * time.Millisecond
 	seekStep     = 5 * time.Second
 )
 
