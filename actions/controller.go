@@ -58,6 +58,7 @@ type Controller struct {
 
 	watching sync.Mutex // one starts the watcher
 	watcher  *watcher
+	keeper   *Keeper // nil until it is asked for
 
 	why     string // of the actuator, asked for at most once a second: the screen asks at each frame
 	whyTime time.Time

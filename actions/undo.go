@@ -141,6 +141,12 @@ func (r *run) tellJournal(o Outcome, below *run) error {
 // not undone. It returns when it is done or has failed.
 func (c *Controller) Undo(id string) error {
 	c.mu.Lock()
+	keeper := c.keeper
+	c.mu.Unlock()
+	if keeper.owns(id) {
+		return keeper.takeBack()
+	}
+	c.mu.Lock()
 	var r *run
 	if id != "" {
 		r = c.runs[id]
@@ -183,8 +189,11 @@ func (c *Controller) Undo(id string) error {
 // prepareUndo is the preview of an undo.
 func (c *Controller) prepareUndo(id string) (Preview, error) {
 	c.mu.Lock()
-	r := c.runs[id]
+	r, keeper := c.runs[id], c.keeper
 	c.mu.Unlock()
+	if p, ok := keeper.previewUndo(id); ok {
+		return p, nil
+	}
 	if r == nil {
 		return Preview{}, fmt.Errorf("there is no command %s to undo", id)
 	}
@@ -254,7 +263,7 @@ func (c *Controller) Close(ctx context.Context) []Outcome {
 		return nil
 	}
 	c.closed, c.armed = true, false
-	runs := slices.Clone(c.order)
+	runs, keeper := slices.Clone(c.order), c.keeper
 	c.mu.Unlock()
 	for _, r := range runs {
 		select {
@@ -269,12 +278,12 @@ func (c *Controller) Close(ctx context.Context) []Outcome {
 	ctx, cancel := context.WithTimeout(ctx, closePatience)
 	defer cancel()
 	out := make(chan []Outcome, 1)
-	go func() { out <- c.settle(ctx, runs) }()
+	go func() { out <- append(c.settle(ctx, runs), keeper.settle(ctx)...) }()
 	var outcomes []Outcome
 	select {
 	case outcomes = <-out:
 	case <-ctx.Done():
-		outcomes = c.unsettled()
+		outcomes = append(c.unsettled(), keeper.unsettled()...)
 	}
 	c.untap()
 	has := func(s OutcomeState) bool {
@@ -355,11 +364,14 @@ func (c *Controller) unsettled() (out []Outcome) {
 
 // pending is the outcome of a command to which RM does not answer.
 func (c *Controller) pending(r *run) Outcome {
-	why := "RM has not answered; the watcher puts it back as soon as it can"
+	return Outcome{Op: r.cmd.Op, Target: r.cmd.Target, Was: r.cmd.New, Value: r.original, Commands: []string{r.cmd.ID}, State: OutcomePending, Why: c.pendingWhy()}
+}
+
+func (c *Controller) pendingWhy() string {
 	if !c.o.Watch {
-		why = "RM has not answered, and nobody is left to put it back; tsgtop restore does"
+		return "RM has not answered, and nobody is left to put it back; tsgtop restore does"
 	}
-	return Outcome{Op: r.cmd.Op, Target: r.cmd.Target, Was: r.cmd.New, Value: r.original, Commands: []string{r.cmd.ID}, State: OutcomePending, Why: why}
+	return "RM has not answered; the watcher puts it back as soon as it can"
 }
 
 // unanswered tells whether the command's call is still under way.
