@@ -1,0 +1,137 @@
+package steer
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+
+	"tsgtop/internal/sched"
+)
+
+// What the lamp asks for.
+const (
+	alpha     = 0.001 // one-sided, of a yes
+	leastYes  = 5     // short turns after
+	leastPile = 20    // turns as long as the old timeslice, for a no
+	mostTorn  = 0.2   // part of the turns that may touch a gap
+)
+
+// Shortened is the lamp CHANGED of one best-effort process whose timeslice was
+// made shorter: are there turns, ended by another's coming, that the old
+// timeslice would not have allowed? Turns of a lone process last until another
+// comes, so their usual length says nothing: only whether they can be short.
+func Shortened(before, after *Use, lim Limits) sched.Lamp {
+	unknown := func(format string, args ...any) sched.Lamp {
+		return sched.Lamp{State: sched.LampUnknown, Why: fmt.Sprintf(format, args...)}
+	}
+	if lim.New >= lim.Old {
+		return unknown("its timeslice was %d us and is %d us: not shorter, so that its turns cannot show it", lim.Old, lim.New)
+	}
+	if after == nil || after.Clean == 0 {
+		return unknown("it had no turn that ended: nothing competed with it")
+	}
+	if before == nil || before.Clean == 0 {
+		return unknown("it had no turn before its role was given: nothing to compare with")
+	}
+	b, a := total(before.Blocks), total(after.Blocks)
+	if b.All == 0 || a.All == 0 {
+		return unknown("no other process came on right after one of its turns, before or since")
+	}
+	evidence := fmt.Sprintf("turns shorter than the old timeslice of %d us: %d of %d before, %d of %d since", lim.Old, b.Short, b.All, a.Short, a.All)
+	p := permuteShort(before.Blocks, after.Blocks)
+	more := float64(a.Short)/float64(a.All) > float64(b.Short)/float64(b.All)
+	switch {
+	case more && a.Short >= leastYes && p <= alpha && float64(a.Below) <= 0.1*float64(a.Short)+1:
+		return sched.Lamp{State: sched.LampYes, Why: fmt.Sprintf("%s (p %.2g)", evidence, p)}
+	case more && a.Short >= leastYes && p <= alpha:
+		return unknown("%s; but %d are shorter than the new one of %d us too: its kernels may have become short", evidence, a.Below, lim.New)
+	case a.At >= leastPile && float64(a.Short) <= 0.02*float64(a.At):
+		return sched.Lamp{State: sched.LampNo, Why: fmt.Sprintf("%d of %d turns since still end where the old timeslice of %d us ends them, and %d before it", a.At, a.All, lim.Old, a.Short)}
+	}
+	return unknown("%s: too few to tell", evidence)
+}
+
+func total(blocks []Block) (t Block) {
+	for _, b := range blocks {
+		t.Short, t.All, t.Below, t.At = t.Short+b.Short, t.All+b.All, t.Below+b.Below, t.At+b.At
+	}
+	return t
+}
+
+// permuteShort is the one-sided p that the part of short turns is larger after,
+// by relabelling blocks: turns of one block hang together. Never finer than
+// 1/20,000.
+func permuteShort(before, after []Block) float64 {
+	rate := func(b Block) float64 { return float64(b.Short) / float64(b.All) }
+	var x []float64
+	var n int
+	for i, side := range [][]Block{before, after} {
+		for _, b := range side {
+			if b.All > 0 {
+				x = append(x, rate(b))
+				n += i
+			}
+		}
+	}
+	m := len(x) - n
+	if n < 4 || m < 4 {
+		return 1
+	}
+	seen := 0.0
+	for _, v := range x[m:] {
+		seen += v
+	}
+	r := rand.New(rand.NewPCG(uint64(n), uint64(m)))
+	const tries = 19999
+	atLeast := 1
+	for range tries {
+		r.Shuffle(len(x), func(i, j int) { x[i], x[j] = x[j], x[i] })
+		s := 0.0
+		for _, v := range x[m:] {
+			s += v
+		}
+		if s >= seen-1e-9*math.Abs(seen) {
+			atLeast++
+		}
+	}
+	return float64(atLeast) / (tries + 1)
+}
+
+// ChangedOf joins the lamps of all best-effort processes: yes where one is and
+// none is no; no where one is no and none is yes; both is told as such.
+func ChangedOf(lamps map[Proc]sched.Lamp) sched.Lamp {
+	if len(lamps) == 0 {
+		return sched.Lamp{State: sched.LampUnknown, Why: "no best-effort process was given a timeslice"}
+	}
+	var procs []Proc
+	n := map[sched.LampState]int{}
+	for p, l := range lamps {
+		procs = append(procs, p)
+		n[l.State]++
+	}
+	slices.SortFunc(procs, func(a, b Proc) int { return a.PID - b.PID })
+	var why []string
+	for _, p := range procs {
+		if len(why) < 4 {
+			why = append(why, fmt.Sprintf("pid %d: %s: %s", p.PID, lamps[p].State, lamps[p].Why))
+		}
+	}
+	if len(procs) == 1 {
+		why = []string{lamps[procs[0]].Why}
+	}
+	l := sched.Lamp{State: sched.LampUnknown, Why: strings.Join(why, "; ")}
+	switch {
+	case n[sched.LampYes] > 0 && n[sched.LampNo] == 0:
+		l.State = sched.LampYes
+		if u := n[sched.LampUnknown]; u > 0 {
+			l.Why = fmt.Sprintf("for %d of %d processes, unknown for the others: %s", n[sched.LampYes], len(procs), l.Why)
+		}
+	case n[sched.LampNo] > 0 && n[sched.LampYes] == 0:
+		l.State = sched.LampNo
+	case n[sched.LampYes] > 0:
+		l.Why = fmt.Sprintf("the processes differ: %d yes, %d no: %s", n[sched.LampYes], n[sched.LampNo], l.Why)
+	}
+	return l
+}
