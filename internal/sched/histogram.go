@@ -169,6 +169,17 @@ func (p *pool) join(o *hist) {
 	}
 }
 
+// each visits the bins in use, in order.
+func (p *pool) each(f func(bin int, n uint64)) {
+	for w, word := range p.touched {
+		for word != 0 {
+			bin := w*64 + bits.TrailingZeros64(word)
+			word &= word - 1
+			f(bin, p.counts[bin])
+		}
+	}
+}
+
 // stats writes the summary of what was joined to s.
 func (p *pool) stats(s *Stats) {
 	*s = Stats{N: p.n, Min: p.min, Mean: p.mean, Max: p.max}

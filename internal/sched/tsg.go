@@ -43,6 +43,7 @@ type row struct {
 	hidden  bool     // stands for all contexts above the limit
 	ended   Time     // 0: it lives
 	engine  *engine  // that it was seen on; nil: never
+	merged  []uint64 // generations of rows whose statistics went into this one's
 	stay
 	st *rowStats // nil until its first turn
 }

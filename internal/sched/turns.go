@@ -231,6 +231,7 @@ func (s *State) assign(e *engine, c *traceContext, t *tsg) {
 	if old.tsg != nil {
 		return // what it did as another's stays there
 	}
+	t.merged = keepLast(t.merged, old.gen, maxMerged)
 	if old.st != nil {
 		if t.st == nil {
 			t.st = old.st
