@@ -54,7 +54,7 @@ func Run(ctx context.Context, opts Options) error {
 	defer sigs.stop()
 	po := []tea.ProgramOption{
 		tea.WithContext(ctx), tea.WithOutput(out), tea.WithEnvironment(env), tea.WithColorProfile(m.profile),
-		tea.WithFPS(20), tea.WithoutSignalHandler(), tea.WithFilter(sigs.filter),
+		tea.WithFPS(max(20, m.fps())), tea.WithoutSignalHandler(), tea.WithFilter(sigs.filter),
 	}
 	if opts.Input != nil {
 		po = append(po, tea.WithInput(opts.Input))

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"text/tabwriter"
 	"time"
 )
@@ -23,14 +24,15 @@ type subject struct {
 func main() {
 	span := flag.Duration("for", 12*time.Second, "how long each is looked at")
 	tags := flag.String("tags", "", "build tags")
+	only := flag.String("only", "", "only programs whose line contains this")
 	flag.Parse()
-	if err := run(*span, *tags); err != nil {
+	if err := run(*span, *tags, *only); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}
 }
 
-func run(span time.Duration, tags string) error {
+func run(span time.Duration, tags, only string) error {
 	dir, err := os.MkdirTemp("", "tsgtop-bench-")
 	if err != nil {
 		return err
@@ -63,8 +65,11 @@ func run(span time.Duration, tags string) error {
 		}
 	}
 	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(w, "120x40, 10 frames/s\tCPU %\tRSS MB\tmost RSS MB\tKB/s to the terminal\tfirst screen ms\t")
+	fmt.Fprintln(w, "120x40, 10 frames/s\tCPU %\tRSS MB\tat the end\tat most\tKB/s to the terminal\tfirst screen ms\t")
 	for _, s := range subjects {
+		if !strings.Contains(s.name, only) {
+			continue
+		}
 		r, err := measure(s, span)
 		if err != nil {
 			return fmt.Errorf("%s: %w", s.name, err)
@@ -73,8 +78,8 @@ func run(span time.Duration, tags string) error {
 		if r.first > 0 {
 			first = fmt.Sprintf("%.0f", float64(r.first.Microseconds())/1e3)
 		}
-		fmt.Fprintf(w, "%s\t%.1f\t%.1f\t%.1f\t%.2f\t%s\t\n", s.name, r.cpu*100, r.rss/1e6, r.mostRSS/1e6, r.bytes/1e3, first)
+		fmt.Fprintf(w, "%s\t%.1f\t%.1f\t%.1f\t%.1f\t%.2f\t%s\t\n", s.name, r.cpu*100, r.early/1e6, r.rss/1e6, r.mostRSS/1e6, r.bytes/1e3, first)
 	}
-	fmt.Fprintln(w, "to reach, with 200 TSGs\t3.0\t60\t60\t5.00\t200\t")
+	fmt.Fprintln(w, "to reach, with 200 TSGs\t3.0\t60\t60\t60\t5.00\t200\t")
 	return w.Flush()
 }

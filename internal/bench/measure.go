@@ -20,6 +20,7 @@ const settle = 2 * time.Second
 // result is what one program cost.
 type result struct {
 	cpu     float64       // of one core
+	early   float64       // bytes resident, as the measurement begins
 	rss     float64       // bytes, at the end
 	mostRSS float64       // bytes
 	bytes   float64       // a second, to the terminal
@@ -99,6 +100,9 @@ func measure(s subject, span time.Duration) (r result, err error) {
 	from, bytes0 := time.Now(), out.count()
 	cpu0, err := cpuTime(cmd.Process.Pid)
 	if err != nil {
+		return r, err
+	}
+	if r.early, _, err = memory(cmd.Process.Pid); err != nil {
 		return r, err
 	}
 	if err := pause(span - settle); err != nil {

@@ -48,7 +48,7 @@ type Player struct {
 }
 
 // quantum is the shortest wait: events that are due within it come together.
-const quantum = 10 * time.Millisecond
+const quantum = 25 * time.Millisecond
 
 // OpenPlayer makes a player of a file. Close it after use.
 func OpenPlayer(path string, opts PlayerOptions) (*Player, error) {
