@@ -2,6 +2,7 @@ package ui
 
 import (
 	"cmp"
+	"math"
 	"path"
 	"slices"
 	"strconv"
@@ -21,6 +22,7 @@ type column struct {
 	left      bool
 	cell      func(*Common, *sched.TSGView) (string, role)
 	text      func(*sched.TSGView) string // instead of cell: untrusted text
+	group     func(*Common, *row) string  // of a group's TSGs together; nil: they have none
 	compare   func(c *Common, a, b *sched.TSGView) int
 	known     func(*Common, *sched.TSGView) bool // nil: always; unknown values come last
 	highFirst bool                               // its natural direction
@@ -62,6 +64,7 @@ var allColumns = []column{
 		func(c *Common, s *sched.Stats) string { return c.pair(s.P50, s.P95) },
 		func(s *sched.Stats) float64 { return s.P50 }),
 	{id: "share", title: "SHARE", width: 6, rank: 5, highFirst: true,
+		group: func(c *Common, r *row) string { return c.orDash(r.share, percent) },
 		cell: func(c *Common, t *sched.TSGView) (string, role) {
 			if s := t.Score[c.window].Share; s != nil {
 				return percent(*s), rolePlain
@@ -73,6 +76,7 @@ var allColumns = []column{
 		},
 		known: func(c *Common, t *sched.TSGView) bool { return t.Score[c.window].Share != nil }},
 	{id: "turns", title: "TURNS/s", width: 7, rank: 7, highFirst: true,
+		group: func(c *Common, r *row) string { return c.orDash(r.turns, rate) },
 		cell: func(c *Common, t *sched.TSGView) (string, role) {
 			if s := t.Score[c.window].TurnsPerS; s != nil {
 				return rate(*s), rolePlain
@@ -128,6 +132,14 @@ func statColumn(id, title string, width, rank int, of func(*sched.Score) *sched.
 			s := of(&t.Score[c.window])
 			return s != nil && s.N > 0
 		}}
+}
+
+// orDash shows a number, and a dash for one that is not known.
+func (c *Common) orDash(v *float64, show func(float64) string) string {
+	if v == nil || math.IsNaN(*v) {
+		return c.signs.dash
+	}
+	return show(*v)
 }
 
 func columnByID(id string) (column, bool) {

@@ -29,6 +29,7 @@ type Common struct {
 	toastAt int // frames left
 
 	speed     float64 // of a replay, as last set
+	rewound   int     // frames left in which a replay that went back may still be on its way to where it was sent
 	recording string  // path of the running recording; empty: none
 	released  bool
 

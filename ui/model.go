@@ -27,6 +27,9 @@ const (
 	numbersEvery = time.Second // a multiple of picturesEach
 	picturesEach = 500 * time.Millisecond
 	seekStep     = 5 * time.Second
+	// rewindPatience is how long a selection waits for its TSG after a replay
+	// went back.
+	rewindPatience = 3 * time.Second
 )
 
 // Model is the root of the screen.
@@ -240,6 +243,7 @@ func (m *Model) update(msg tea.Msg) tea.Cmd {
 // tick renews what is due in this frame.
 func (m *Model) tick() {
 	m.frames++
+	m.rewound = max(m.rewound-1, 0)
 	if m.toast != "" {
 		if m.toastAt--; m.toastAt <= 0 {
 			m.toast = ""
@@ -280,6 +284,7 @@ func (m *Model) renew(all bool) {
 	}
 	old := m.live
 	m.live = snap
+	m.watchRewind(old)
 	frozen := m.paused && m.opts.Player == nil && m.snap != nil
 	if !frozen && (all || m.snap == nil || m.every(numbersEvery) || old == nil ||
 		len(old.TSGs) != len(snap.TSGs) || len(old.GPUs) != len(snap.GPUs) || snap.Time < m.snap.Time) {
@@ -291,6 +296,20 @@ func (m *Model) renew(all bool) {
 		m.calls.pull(m.paused && m.opts.Player == nil)
 	}
 	m.redraw()
+}
+
+// watchRewind notes that a replay went back: its events come again from the
+// beginning, and until they have reached the place that is asked for, what is
+// not there yet has not ended.
+func (m *Model) watchRewind(old *sched.Snapshot) {
+	p := m.opts.Player
+	if p == nil || old == nil {
+		return
+	}
+	at, _, _ := p.Position()
+	if m.live.Time < old.Time || m.rewound > 0 && at.Sub(m.live.Time) > 2*time.Second {
+		m.rewound = int(rewindPatience / m.frame())
+	}
 }
 
 // redraw makes the lane again from what is there: after a snapshot, and when

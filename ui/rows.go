@@ -33,9 +33,10 @@ type row struct {
 	rowID
 	depth  int
 	tsg    *sched.TSGView
-	label  string // of a row that is no TSG: our own words
-	name   string // of a group: untrusted
-	count  int    // TSGs under it
+	label  string           // of a row that is no TSG: our own words
+	name   string           // of a group: untrusted
+	count  int              // TSGs under it
+	of     []*sched.TSGView // them, where it is a group
 	share  *float64
 	turns  *float64
 	folded bool
@@ -200,7 +201,7 @@ func (c *Common) groupRows(s *shape, ts []*sched.TSGView) []row {
 		g.of = append(g.of, t)
 	}
 	for _, g := range groups {
-		g.head.count = len(g.of)
+		g.head.count, g.head.of = len(g.of), g.of
 		for _, t := range g.of {
 			g.head.share = plus(g.head.share, t.Score[c.window].Share)
 			g.head.turns = plus(g.head.turns, t.Score[c.window].TurnsPerS)

@@ -55,8 +55,8 @@ func (s *detailScreen) act(a action) {
 
 func (s *detailScreen) lines(m *Model) []string {
 	t := s.tsg(s.gen)
-	ended := t == nil
-	if ended {
+	ended := t == nil && s.rewound == 0
+	if t == nil {
 		t = &s.last
 	} else {
 		s.last = *t

@@ -66,7 +66,11 @@ func contains(ids []string, id string) bool {
 }
 
 func (s *scoreScreen) lines(m *Model) []string {
-	over := append(s.gpuLines(s.gpu()), s.rule("score "+s.signs.dot+" "+metricWords[s.metric]+" "+s.signs.dot+" "+windowWords[s.window]))
+	title := "score " + s.signs.dot + " " + metricWords[s.metric] + " " + s.signs.dot + " " + windowWords[s.window]
+	if s.group != byNothing && s.Common.width >= 110 {
+		title += " " + s.signs.dot + " a group's percentiles do not follow from its TSGs'"
+	}
+	over := append(s.gpuLines(s.gpu()), s.rule(title))
 	return m.frameOf(over, s.taxLines(), s.selected(), func(height int) []string {
 		return s.table.lines(height, &m.tsgs.lane.slots)
 	})
@@ -130,6 +134,17 @@ var scoreColumns = func() []column {
 		for _, st := range scoreStats {
 			c := statColumn(scoreID(m, st.id), st.title, 8, st.rank, func(s *sched.Score) *sched.Stats { return statsOf(m, s) },
 				func(c *Common, s *sched.Stats) string { return c.micros(st.of(s)) }, st.of)
+			c.group = func(c *Common, r *row) string {
+				s := merged(r.of, func(t *sched.TSGView) *sched.Stats { return statsOf(m, &t.Score[c.window]) })
+				switch {
+				case s == nil:
+					return c.signs.dash
+				case st.id == "n":
+					return count(s.N)
+				default:
+					return c.orDash(sched.Ptr(st.of(s)), c.micros)
+				}
+			}
 			if st.id == "n" {
 				c.cell = func(c *Common, t *sched.TSGView) (string, role) {
 					if s := statsOf(m, &t.Score[c.window]); s != nil {

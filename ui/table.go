@@ -34,7 +34,9 @@ func (t *table) refresh() {
 func (t *table) find() {
 	t.rows = t.Common.rows(&t.shape)
 	if len(t.rows) == 0 {
-		t.index, t.offset = 0, 0
+		if t.rewound == 0 {
+			t.index, t.offset = 0, 0
+		}
 		return
 	}
 	if t.sel == (rowID{}) {
@@ -44,6 +46,10 @@ func (t *table) find() {
 	}
 	if i := slices.IndexFunc(t.rows, func(r row) bool { return r.rowID == t.sel }); i >= 0 {
 		t.index = i
+		return
+	}
+	if t.rewound > 0 { // it may come yet
+		t.index = min(t.index, len(t.rows)-1)
 		return
 	}
 	// It ended, or was folded or filtered away: what stands there now.
@@ -369,11 +375,12 @@ func (t *table) nodeLine(r *row, tree int, cols []column, picked bool) string {
 		sign = t.signs.folded
 	}
 	l.put(roleAccent, sign+" ")
-	// A group's sums stand in their columns; its name has the room before them.
+	// What a group's TSGs have together stands in its columns; its name has the
+	// room before them.
 	from := t.Common.width
 	x := tree
 	for i := range cols {
-		if r.kind == rowGroup && (cols[i].id == "share" || cols[i].id == "turns") {
+		if r.kind == rowGroup && cols[i].group != nil {
 			from = min(from, x)
 		}
 		x += cols[i].width + 1
@@ -391,25 +398,18 @@ func (t *table) nodeLine(r *row, tree int, cols []column, picked bool) string {
 	if r.kind == rowGroup && from < t.Common.width {
 		x = tree
 		for i := range cols {
-			switch cols[i].id {
-			case "share":
-				t.sum(l, x+1, cols[i].width, r.share, percent)
-			case "turns":
-				t.sum(l, x+1, cols[i].width, r.turns, rate)
+			if cols[i].group != nil {
+				s, ro := cols[i].group(t.Common, r), roleStrong
+				if s == t.signs.dash {
+					ro = roleDim
+				}
+				l.to(x + 1)
+				l.right(ro, s, cols[i].width)
 			}
 			x += cols[i].width + 1
 		}
 	}
 	return l.String()
-}
-
-func (t *table) sum(l *line, x, width int, v *float64, show func(float64) string) {
-	l.to(x)
-	if v == nil {
-		l.right(roleDim, t.signs.dash, width)
-		return
-	}
-	l.right(roleStrong, show(*v), width)
 }
 
 // whyEmpty says why no row is there.
