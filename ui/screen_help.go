@@ -145,6 +145,7 @@ func (s *helpScreen) legend() []string {
 		"CHANGED: what the hardware's own context-switch trace shows, before against after. Unknown is an answer; evidence says why.",
 		s.signs.dash + " a number that cannot be known; the line over the footer says why. (1024" + s.signs.micro + "s) RM's default, never seen set nor read.",
 		"lane: each context has one colour and one sign, the same as in its row; " + s.signs.gap + " trace lost; blank: nobody; " + s.signs.mark + " a command.",
+		s.signs.gone + " before a name: the process has ended, and what it had is still there.",
 		"lost a/b/c: events lost at the eBPF ring / at our queue / in the trace.",
 		"residency: a turn on the engine. wait: off after a turn that was cut. share: of the time in which at least two competed.",
 	} {

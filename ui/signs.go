@@ -39,6 +39,7 @@ type signs struct {
 	box      [6]string
 	vertical string
 	pmark    string // percentile mark
+	gone     string // before the name of a process that ended
 }
 
 var unicodeSigns = signs{
@@ -48,7 +49,7 @@ var unicodeSigns = signs{
 	micro: "µ", dash: "–", up: "▲", down: "▼", play: "▶", pause: "‖", rec: "●",
 	levels: []string{"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"},
 	fills:  []string{"█", "▒", "▓", "╱", "░", "╲", "╳", "=", "+", "o"},
-	box:    [6]string{"┌", "┐", "└", "┘", "─", "│"}, vertical: "│", pmark: "┊",
+	box:    [6]string{"┌", "┐", "└", "┘", "─", "│"}, vertical: "│", pmark: "┊", gone: "†",
 }
 
 var asciiSigns = signs{
@@ -59,7 +60,7 @@ var asciiSigns = signs{
 	micro: "u", dash: "-", up: "^", down: "v", play: ">", pause: "=", rec: "*",
 	levels: []string{"_", ".", ":", "-", "=", "+", "*", "#"},
 	fills:  []string{"#", ".", "=", ":", "/", "%", "x", "@", "+", "o"},
-	box:    [6]string{"+", "+", "+", "+", "-", "|"}, vertical: "|", pmark: "'",
+	box:    [6]string{"+", "+", "+", "+", "-", "|"}, vertical: "|", pmark: "'", gone: "~",
 }
 
 // lamp is the sign and the role of a lamp's state.

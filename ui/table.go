@@ -341,7 +341,12 @@ func (t *table) cell(l *line, c *column, v *sched.TSGView, plain role) {
 	l.put(rolePlain, " ")
 	if c.text != nil {
 		if s := c.text(v); s != "" {
-			l.fit(plain, s, c.width)
+			width := c.width
+			if c.id == "process" && v.Process.Gone {
+				l.put(plain, t.signs.gone)
+				width--
+			}
+			l.fit(plain, s, width)
 			return
 		}
 		l.left(roleDim, t.signs.dash, c.width)
