@@ -441,7 +441,9 @@ func (k *Keeper) putBack(ctx context.Context, key keepKey) (Outcome, bool) {
 		return Outcome{}, false
 	}
 	o := Outcome{Op: key.op, Target: target, Was: cmd.New, Value: cmd.Old, Commands: []string{cmd.ID}, State: OutcomeForeign}
-	if by, since := c.foreign.since(key.op, target.Object); since {
+	// A timeslice is read back: where it still is ours, it is ours. The end of a
+	// call that came before ours can be seen after it.
+	if by, since := c.foreign.since(key.op, target.Object); since && key.op == sched.OpInterleave {
 		o.Why = by
 		if err := c.o.Journal.Release(key.op, target, c.o.Self, by); err != nil {
 			o.Why += "; but the journal could not be told: " + err.Error()
@@ -554,3 +556,7 @@ func (k *Keeper) unsettled() (out []Outcome) {
 	}
 	return out
 }
+
+// RanOf and AcceptedOf are the lamps of some calls of a Keeper.
+func RanOf(results []Result) sched.Lamp          { return ranOf(results) }
+func AcceptedOf(results []Result) sched.Accepted { return acceptedOfAll(results) }

@@ -47,8 +47,10 @@ func Shortened(before, after *Use, lim Limits) sched.Lamp {
 		return sched.Lamp{State: sched.LampYes, Why: fmt.Sprintf("%s (p %.2g)", evidence, p)}
 	case more && a.Short >= leastYes && p <= alpha:
 		return unknown("%s; but %d are shorter than the new one of %d us too: its kernels may have become short", evidence, a.Below, lim.New)
-	case a.At >= leastPile && float64(a.Short) <= 0.02*float64(a.At):
-		return sched.Lamp{State: sched.LampNo, Why: fmt.Sprintf("%d of %d turns since still end where the old timeslice of %d us ends them, and %d before it", a.At, a.All, lim.Old, a.Short)}
+	case a.Held >= leastPile && float64(a.Short) <= 0.05*float64(a.Held):
+		return sched.Lamp{State: sched.LampNo, Why: fmt.Sprintf("%d of %d turns since lasted the old timeslice of %d us while another was known to wait, and %d were shorter", a.Held, a.All, lim.Old, a.Short)}
+	case a.At >= leastPile && a.Near >= leastPile && float64(a.Short) <= 0.1*float64(min(a.At, a.Near)):
+		return sched.Lamp{State: sched.LampNo, Why: fmt.Sprintf("%d of %d turns since end where the old timeslice of %d us ends them, %d soon after, and only %d before", a.At, a.All, lim.Old, a.Near, a.Short)}
 	}
 	return unknown("%s: too few to tell", evidence)
 }
@@ -56,6 +58,7 @@ func Shortened(before, after *Use, lim Limits) sched.Lamp {
 func total(blocks []Block) (t Block) {
 	for _, b := range blocks {
 		t.Short, t.All, t.Below, t.At = t.Short+b.Short, t.All+b.All, t.Below+b.Below, t.At+b.At
+		t.Held, t.Near = t.Held+b.Held, t.Near+b.Near
 	}
 	return t
 }

@@ -71,9 +71,6 @@ type Use struct {
 	// Blocks are, for each block of time, how many of the turns after which another
 	// came on were shorter than they could be under the timeslice Floor.
 	Blocks []Block
-
-	lastEnd sched.Time // of the newest turn
-	forced  bool       // and what ended it was force
 }
 
 // Block counts turns in one stretch of time.
@@ -81,6 +78,8 @@ type Block struct {
 	Short, All int
 	Below      int // of Short: shorter than the new timeslice, too
 	At         int // of All: as long as the old timeslice makes a turn
+	Held       int // of At: another was known to wait all through it
+	Near       int // of All: longer than that, up to twice the old timeslice
 }
 
 // blockSpan is how long a block is.
@@ -150,11 +149,13 @@ type Meter struct {
 	cur    Span
 	rand   *rand.Rand
 	done   sched.Time // turns that ended up to here are in
+	read   sched.Time // the trace was read up to here, as far as turns show
 	last   sched.Turn // the newest turn that is in
 	lastBy Proc
 	who    map[uint64]Proc // by generation
 	ends   map[Proc]sched.Time
 	forced map[Proc]sched.Time // who was taken off with work left, and when
+	onNow  Proc                // is on the engine
 }
 
 // NewMeter makes a meter of a GPU.
@@ -203,8 +204,13 @@ func (m *Meter) Take(snap *sched.Snapshot) {
 		if l.GPU != m.GPU {
 			continue
 		}
+		m.onNow = Proc{}
 		for k := 0; k < len(l.Turns); k++ {
 			t := l.Turns[k]
+			m.read = max(m.read, t.End)
+			if t.EndedBy == sched.EndOpen {
+				m.onNow = m.who[t.Gen]
+			}
 			if t.EndedBy == sched.EndOpen || t.End <= m.done {
 				continue
 			}
@@ -217,10 +223,13 @@ func (m *Meter) Take(snap *sched.Snapshot) {
 			m.turn(t, next, l.Gaps)
 		}
 	}
-	if len(snap.Lanes) > 0 && snap.Time.Sub(m.done) > 200*time.Millisecond {
-		m.done = max(m.done, snap.Time.Add(-100*time.Millisecond)) // nothing switched, and nothing will come of it
-	}
+	// Where nothing switches, there is nothing to wait for.
+	m.done = max(m.done, m.read.Add(-50*time.Millisecond))
 }
+
+// Missing tells of records of the trace that are known to be missing: two make a
+// turn.
+func (m *Meter) Missing(records int) { m.cur.Torn += records / 2 }
 
 // turn takes in one turn that ended, and who came next (nil: nobody soon).
 func (m *Meter) turn(t sched.Turn, next *sched.Turn, gaps []sched.Time) {
@@ -302,7 +311,23 @@ func (m *Meter) followed(u *Use, t sched.Turn, p Proc, next *sched.Turn) {
 		}
 	} else if us <= 1.05*high+250 {
 		b.At++
+		if m.contested(p, t.Start) {
+			b.Held++
+		}
+	} else if us <= 2*high {
+		b.Near++
 	}
+}
+
+// contested tells whether a process other than p is known to wait since before an
+// instant: it was taken off with work left, and has had no turn since.
+func (m *Meter) contested(p Proc, at sched.Time) bool {
+	for q, since := range m.forced {
+		if q != p && since > 0 && since <= at && m.ends[q] == since {
+			return true
+		}
+	}
+	return false
 }
 
 func (m *Meter) use(p Proc) *Use {
@@ -329,14 +354,14 @@ func (m *Meter) otherThan(p Proc) (at sched.Time) {
 	return at
 }
 
-// Waiting are the processes that are known to wait since before an instant: they
-// were taken off with work left, and have had no turn since. now is up to when
-// the trace was read.
-func (m *Meter) Waiting(now sched.Time, bound time.Duration) map[Proc]time.Duration {
+// Waiting are the processes that have waited for longer than a bound, and how
+// long: they were taken off with work left, and have had no turn since, as far
+// as the trace was read.
+func (m *Meter) Waiting(bound time.Duration) map[Proc]time.Duration {
 	out := map[Proc]time.Duration{}
 	for p, since := range m.forced {
-		if since > 0 && m.ends[p] == since && now.Sub(since) > bound {
-			out[p] = now.Sub(since)
+		if since > 0 && m.ends[p] == since && m.read.Sub(since) > bound && m.onNow != p {
+			out[p] = m.read.Sub(since)
 		}
 	}
 	return out

@@ -9,11 +9,38 @@ import (
 	"tsgtop/internal/sched"
 )
 
-// DefaultBE is the timeslice that a best-effort process gets, in us. On an H200
-// it took a latency-critical process's p99 from 2716 to 1233 us (1044 alone) at
-// no cost to the other: while nobody else has work, a lone process is not
-// switched at all.
+// DefaultBE is the timeslice that a lone best-effort process gets, in us. On an
+// H200 it took a latency-critical process's p99 from 2716 to 1233 us (1044
+// alone) at no cost to the other: while nobody else has work, a lone process is
+// not switched at all.
 const DefaultBE = 200
+
+// What a switch costs on an H200, in us: nobody resident, and what a turn lasts
+// over its timeslice.
+const (
+	switchUS = 79.0
+	overUS   = 100.0
+)
+
+// taxOf is the part of the time that goes into switches where several processes
+// that always have work take turns of one timeslice.
+func taxOf(us float64) float64 { return switchUS / (us*1.024 + overUS + switchUS) }
+
+// taxMore is by how much, as a part of all time, the default may let that grow.
+const taxMore = 0.02
+
+// AutoBE is the timeslice of best-effort processes, in us, where none was asked
+// for. Several of them switch among themselves all the time, and a short
+// timeslice costs them: then it is the shortest at which the switch tax grows by
+// 2 points at most over that of libcuda's 2048 us.
+func AutoBE(processes int) uint64 {
+	if processes < 2 {
+		return DefaultBE
+	}
+	limit := taxOf(2048) + taxMore
+	us := (switchUS/limit - overUS - switchUS) / 1.024
+	return uint64(us/50+1) * 50
+}
 
 // Proc names a process: its pid and when it started, in clock ticks since boot.
 type Proc struct {
@@ -28,7 +55,7 @@ func ProcOf(v *sched.TSGView) Proc { return Proc{v.Process.PID, v.Process.Start}
 type Roles struct {
 	Marks map[Proc]Role
 	Rules []Rule
-	BE    uint64 // us, of best-effort processes; 0: DefaultBE
+	BE    uint64 // us, of best-effort processes; 0: AutoBE
 	LC    uint64 // us, of latency-critical ones; 0: as they have it
 
 	// Lifted are processes whose role is suspended, and why.
@@ -172,7 +199,7 @@ func (r *Roles) assignOthers(snap *sched.Snapshot, a *Assignment, roles map[Proc
 	said := map[Proc]bool{}
 	eachRow(snap, func(v *sched.TSGView) {
 		p := ProcOf(v)
-		if roles[p] != nil || !isCompute(v) || !lcAt[place{v.ID.GPU, v.ID.Runlist}] {
+		if roles[p] != nil || !IsCompute(v) || !lcAt[place{v.ID.GPU, v.ID.Runlist}] {
 			return
 		}
 		if v.MPS {
@@ -190,6 +217,16 @@ func (r *Roles) assignOthers(snap *sched.Snapshot, a *Assignment, roles map[Proc
 // want lists what each TSG is to have: all TSGs of a process with a role that are
 // on a runlist which another process uses too.
 func (r *Roles) want(snap *sched.Snapshot, a *Assignment, roles map[Proc]*Member, own map[Proc]uint64, shared map[place]bool) {
+	several := map[place]map[Proc]bool{} // best-effort processes on each runlist
+	eachRow(snap, func(v *sched.TSGView) {
+		if m := roles[ProcOf(v)]; m != nil && m.Role == BE && m.Lifted == "" {
+			at := place{v.ID.GPU, v.ID.Runlist}
+			if several[at] == nil {
+				several[at] = map[Proc]bool{}
+			}
+			several[at][m.Proc] = true
+		}
+	})
 	eachRow(snap, func(v *sched.TSGView) {
 		p := ProcOf(v)
 		m := roles[p]
@@ -203,7 +240,7 @@ func (r *Roles) want(snap *sched.Snapshot, a *Assignment, roles map[Proc]*Member
 			if m.Role == BE {
 				us = r.BE
 				if us == 0 {
-					us = DefaultBE
+					us = AutoBE(len(several[place{v.ID.GPU, v.ID.Runlist}]))
 				}
 			}
 		}
@@ -244,7 +281,8 @@ func eachRow(snap *sched.Snapshot, f func(*sched.TSGView)) {
 	}
 }
 
-func isCompute(v *sched.TSGView) bool {
+// IsCompute tells whether a row is on a graphics/compute engine.
+func IsCompute(v *sched.TSGView) bool {
 	return v.Engine != nil && rm.IsGraphicsEngine(*v.Engine) || v.Engine == nil && v.ID.Runlist == 0
 }
 

@@ -1,0 +1,459 @@
+//go:build linux
+
+// Package steward keeps roles: it gives the TSGs of latency-critical and
+// best-effort processes the timeslices that their roles ask for, also those that
+// appear later and those whose process sets its own, watches what the trace says
+// of it, and lifts roles from processes that starve.
+package steward
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"tsgtop/actions"
+	"tsgtop/internal/rm"
+	"tsgtop/internal/sched"
+	"tsgtop/internal/steer"
+)
+
+// Board is what a steward sees of the machine.
+type Board interface {
+	Snapshot(sched.SnapshotOptions) *sched.Snapshot
+	Tap(func([]sched.Event)) (untap func())
+}
+
+// StarveAfter is how long a best-effort process may be without a turn while it
+// had work until it is shown as starving.
+const StarveAfter = 100 * time.Millisecond
+
+// Options are what a Steward is made of.
+type Options struct {
+	Board  Board
+	Keeper *actions.Keeper
+	Clock  actions.Clock
+	Roles  *steer.Roles
+	// StarveAfter bounds the time without a turn; 0: the default. Lift: roles are
+	// then lifted from who starves.
+	StarveAfter time.Duration
+	Lift        bool
+	Say         func(string) // what happens, in sentences; nil: nobody listens
+}
+
+// Paces, by the source's clock.
+const (
+	StepEvery  = 50 * time.Millisecond
+	checkEvery = time.Second // RM's own copy is read, where nothing was seen to change it
+	retryEvery = 5 * time.Second
+)
+
+// Steward keeps roles. Its methods can be called by several goroutines.
+type Steward struct {
+	o     Options
+	untap func()
+
+	lostMu sync.Mutex
+	lost   map[int]int // GPU -> records of the trace that are missing, since the last step
+
+	mu       sync.Mutex // guards what follows, and Roles
+	on       bool       // values are set
+	now      *steer.Assignment
+	meters   map[*steer.Meter]bool
+	checked  map[uint64]sched.Time
+	failed   map[uint64]sched.Time // generation -> when it could not be put back
+	said     map[string]bool
+	starving map[steer.Proc]time.Duration
+	starved  map[steer.Proc]time.Duration // longest so far
+	tally    steer.Totals
+	seen     map[uint64]actions.Kept // the latest of each TSG, also of those that ended
+	outcomes []actions.Outcome       // of what was let go on the way
+	limits   map[steer.Proc]steer.Limits
+}
+
+// New makes a steward that sets nothing yet.
+func New(o Options) *Steward {
+	if o.StarveAfter <= 0 {
+		o.StarveAfter = StarveAfter
+	}
+	if o.Say == nil {
+		o.Say = func(string) {}
+	}
+	s := &Steward{o: o, lost: map[int]int{}, meters: map[*steer.Meter]bool{}, checked: map[uint64]sched.Time{}, failed: map[uint64]sched.Time{}, said: map[string]bool{},
+		starving: map[steer.Proc]time.Duration{}, starved: map[steer.Proc]time.Duration{}, seen: map[uint64]actions.Kept{}, limits: map[steer.Proc]steer.Limits{}}
+	s.untap = o.Board.Tap(s.countLost)
+	return s
+}
+
+// Close ends the steward's look at the machine; what it keeps is the Keeper's.
+func (s *Steward) Close() { s.untap() }
+
+func (s *Steward) countLost(events []sched.Event) {
+	for _, e := range events {
+		b, ok := e.(sched.TraceBatch)
+		if !ok {
+			continue
+		}
+		for i := range b.Records {
+			if n := b.Records[i].Gap; n > 0 {
+				s.lostMu.Lock()
+				s.lost[b.GPU] += int(min(n, 1<<20))
+				s.lostMu.Unlock()
+			}
+		}
+	}
+}
+
+// On has the roles' values set from the next step on.
+func (s *Steward) On(on bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.on = on
+}
+
+// Mark gives a process a role, or takes it away.
+func (s *Steward) Mark(p steer.Proc, role steer.Role) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.o.Roles.Mark(p, role)
+	delete(s.o.Roles.Lifted, p)
+}
+
+// Clear takes all marks and rules away: one undo of everything.
+func (s *Steward) Clear() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.o.Roles.Marks, s.o.Roles.Rules = nil, nil
+}
+
+// Role is the role of a process now, and why it is suspended, if it is.
+func (s *Steward) Role(p steer.Proc) (role steer.Role, lifted string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.now == nil {
+		return steer.NoRole, ""
+	}
+	for _, m := range s.now.Members {
+		if m.Proc == p {
+			return m.Role, m.Lifted
+		}
+	}
+	return steer.NoRole, ""
+}
+
+// Assignment is who has which role, as of the latest step.
+func (s *Steward) Assignment() *steer.Assignment {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.now == nil {
+		return &steer.Assignment{}
+	}
+	return s.now
+}
+
+// Watch makes a meter of a GPU that each step feeds.
+func (s *Steward) Watch(gpu int) *steer.Meter {
+	m := steer.NewMeter(gpu)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	// Called while a step holds the lock.
+	m.Role = func(p steer.Proc) steer.Role {
+		if s.now == nil {
+			return steer.NoRole
+		}
+		return s.now.Of(p)
+	}
+	m.Limits = func(p steer.Proc) (steer.Limits, bool) {
+		l, ok := s.limits[p]
+		return l, ok
+	}
+	s.meters[m] = true
+	return m
+}
+
+// Locked runs f while no step runs: for who reads a meter.
+func (s *Steward) Locked(f func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f()
+}
+
+// Run keeps the roles until ctx ends.
+func (s *Steward) Run(ctx context.Context) {
+	for ctx.Err() == nil {
+		s.Step(ctx)
+		s.o.Clock.Sleep(ctx, StepEvery)
+	}
+}
+
+// Step looks once, and does what is to be done.
+func (s *Steward) Step(ctx context.Context) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := s.o.Clock.Now()
+	var span time.Duration
+	for m := range s.meters {
+		span = max(span, m.LaneSpan(now))
+	}
+	snap := s.o.Board.Snapshot(sched.SnapshotOptions{LaneSpan: min(span, 50*time.Second)})
+	s.now = s.o.Roles.Assign(snap)
+	s.limit()
+	s.lostMu.Lock()
+	lost := s.lost
+	s.lost = map[int]int{}
+	s.lostMu.Unlock()
+	for m := range s.meters {
+		m.Take(snap)
+		m.Missing(lost[m.GPU])
+	}
+	s.starve()
+	for _, n := range s.now.Notes {
+		s.once(n)
+	}
+	if s.on {
+		s.set(ctx, now)
+	}
+	s.release(ctx, now)
+	s.count()
+}
+
+// limit notes between which timeslices each best-effort process's short turns are
+// to be counted: what its graphics TSG had when its role was first seen.
+func (s *Steward) limit() {
+	for _, w := range s.now.Wants {
+		if w.Role != steer.BE || w.Row.Timeslice == nil || !steer.IsCompute(w.Row) {
+			continue
+		}
+		old := *w.Row.Timeslice
+		for _, k := range s.o.Keeper.All() {
+			if k.Target.Gen == w.Row.Gen && k.Old != nil {
+				old = *k.Old
+			}
+		}
+		if l, ok := s.limits[w.Proc]; !ok || l.New != w.US {
+			s.limits[w.Proc] = steer.Limits{Old: old, New: w.US}
+		}
+	}
+}
+
+// starve shows who starves, and lifts roles.
+func (s *Steward) starve() {
+	clear(s.starving)
+	for m := range s.meters {
+		for p, d := range m.Waiting(s.o.StarveAfter) {
+			if s.now.Of(p) == steer.BE {
+				s.starving[p] = d
+				s.starved[p] = max(s.starved[p], d)
+			}
+		}
+	}
+	for p, d := range s.starving {
+		s.once(fmt.Sprintf("pid %d, best-effort, starves: it had no turn for %v while it had work", p.PID, s.o.StarveAfter))
+		if s.o.Lift && s.on {
+			s.lift(p, fmt.Sprintf("pid %d had no turn for %v while it had work", p.PID, d.Round(time.Millisecond)))
+		}
+	}
+}
+
+// lift suspends the role of a process that starves, and with it what makes it
+// starve where that is a long timeslice of a latency-critical process.
+func (s *Steward) lift(p steer.Proc, why string) {
+	if s.o.Roles.Lifted == nil {
+		s.o.Roles.Lifted = map[steer.Proc]string{}
+	}
+	if s.o.Roles.Lifted[p] != "" {
+		return
+	}
+	s.o.Roles.Lifted[p] = why
+	s.o.Say(fmt.Sprintf("the role of pid %d is lifted: %s", p.PID, why))
+	if s.o.Roles.LC == 0 {
+		return
+	}
+	for _, m := range s.now.Members {
+		if m.Role == steer.LC && s.o.Roles.Lifted[m.Proc] == "" {
+			s.o.Roles.Lifted[m.Proc] = why
+			s.o.Say(fmt.Sprintf("the timeslice of pid %d, latency-critical, is put back too: others starve beside it", m.Proc.PID))
+		}
+	}
+}
+
+// set sees to it that each TSG has what its role gives it.
+func (s *Steward) set(ctx context.Context, now sched.Time) {
+	for _, w := range s.now.Wants {
+		if s.o.Roles.Lifted[w.Proc] != "" {
+			continue
+		}
+		v := w.Row
+		has := s.o.Keeper.Has(sched.OpTimeslice, v.Gen)
+		differs := v.Timeslice == nil || *v.Timeslice != w.US
+		if last, ok := s.checked[v.Gen]; ok && now.Sub(last) < checkEvery && !(has && differs) {
+			continue
+		}
+		s.checked[v.Gen] = now
+		why := "best-effort: its turns are to be short when a latency-critical process comes"
+		if w.Role == steer.LC {
+			why = "latency-critical"
+		}
+		err := s.o.Keeper.Ensure(ctx, actions.Wish{Op: sched.OpTimeslice, Gen: v.Gen, Value: w.US, Why: why}, v)
+		switch {
+		case err == nil || errors.Is(err, actions.ErrQuiet):
+		case errors.Is(err, actions.ErrGone), errors.Is(err, actions.ErrReplaced):
+			delete(s.checked, v.Gen)
+		case errors.Is(err, context.DeadlineExceeded):
+			s.once(err.Error())
+			return // the others would wait for RM just as long
+		default:
+			s.once(err.Error())
+		}
+	}
+}
+
+// release puts back what no role asks for any more.
+func (s *Steward) release(ctx context.Context, now sched.Time) {
+	wanted := map[uint64]bool{}
+	if s.on {
+		for _, w := range s.now.Wants {
+			wanted[w.Row.Gen] = s.o.Roles.Lifted[w.Proc] == ""
+		}
+	}
+	out := s.o.Keeper.LetGo(ctx, func(op sched.Op, t sched.Target) bool {
+		return op == sched.OpTimeslice && !wanted[t.Gen] && now.Sub(s.failed[t.Gen]) >= retryEvery
+	})
+	for _, o := range out {
+		if o.State == actions.OutcomeFailed {
+			s.failed[o.Target.Gen] = now
+		}
+		s.outcomes = append(s.outcomes, o)
+		if o.State != actions.OutcomeGone {
+			s.o.Say(o.String())
+		}
+	}
+}
+
+// count keeps the latest of each TSG.
+func (s *Steward) count() {
+	for _, k := range s.o.Keeper.All() {
+		s.seen[k.Target.Gen] = k
+	}
+}
+
+func (s *Steward) once(line string) {
+	if !s.said[line] && len(s.said) < 1000 {
+		s.said[line] = true
+		s.o.Say(line)
+	}
+}
+
+// Starving are those that starve now, and the longest that each has so far.
+func (s *Steward) Starving() (now, longest map[steer.Proc]time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return maps.Clone(s.starving), maps.Clone(s.starved)
+}
+
+// Totals counts what was sent so far.
+func (s *Steward) Totals() steer.Totals {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.totals()
+}
+
+func (s *Steward) totals() steer.Totals {
+	t := steer.Totals{Where: map[string]int{}, ByStatus: map[string]int{}}
+	for _, k := range s.seen {
+		if k.Calls > 0 || k.Held {
+			t.TSGs++
+		}
+		t.Calls += k.Calls
+		t.Again += k.Again
+		if k.Err != nil && !errors.Is(k.Err, actions.ErrQuiet) {
+			t.Failed++
+		}
+	}
+	for _, a := range s.accepted() {
+		t.Where[a.Where]++
+		if a.Status != "" {
+			t.ByStatus[a.Status]++
+		}
+	}
+	return t
+}
+
+func (s *Steward) accepted() (out []sched.Accepted) {
+	for _, gen := range slices.Sorted(maps.Keys(s.seen)) {
+		if k := s.seen[gen]; len(k.Results) > 0 {
+			out = append(out, actions.AcceptedOf(k.Results))
+		}
+	}
+	return out
+}
+
+// Lamps are RAN and ACCEPTED of all calls together: the worst of all TSGs.
+func (s *Steward) Lamps() (ran, accepted sched.Lamp) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var rans, accs []sched.Lamp
+	for _, gen := range slices.Sorted(maps.Keys(s.seen)) {
+		if k := s.seen[gen]; len(k.Results) > 0 {
+			rans = append(rans, actions.RanOf(k.Results))
+			accs = append(accs, actions.AcceptedOf(k.Results).Lamp)
+		}
+	}
+	return worst(rans), worst(accs)
+}
+
+// worst is a "no" before an unknown before a yes, with how many.
+func worst(lamps []sched.Lamp) sched.Lamp {
+	if len(lamps) == 0 {
+		return sched.Lamp{State: sched.LampUnknown, Why: "nothing was sent"}
+	}
+	n := map[sched.LampState]int{}
+	for _, l := range lamps {
+		n[l.State]++
+	}
+	for _, state := range []sched.LampState{sched.LampNo, sched.LampUnknown, sched.LampYes} {
+		for _, l := range lamps {
+			if l.State == state {
+				if len(lamps) > 1 {
+					l.Why = fmt.Sprintf("%d of %d TSGs, such as: %s", n[state], len(lamps), l.Why)
+				}
+				return l
+			}
+		}
+	}
+	return lamps[0]
+}
+
+// Changed is the lamp CHANGED of all best-effort processes, from a span before
+// the roles were given and one since.
+func (s *Steward) Changed(before, during *steer.Span) sched.Lamp {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, sp := range []*steer.Span{before, during} {
+		if sp.TornShare() > 0.2 {
+			return sched.Lamp{State: sched.LampUnknown, Why: fmt.Sprintf("more than 20%% of the turns touch a gap in the trace (%d)", sp.Torn)}
+		}
+	}
+	lamps := map[steer.Proc]sched.Lamp{}
+	for _, k := range s.seen {
+		graphics := k.Target.Engine != nil && rm.IsGraphicsEngine(*k.Target.Engine) || k.Target.Engine == nil && k.Target.Runlist == 0
+		if !k.Held && k.Calls == 0 || !graphics {
+			continue
+		}
+		p := steer.Proc{PID: k.Target.PID, Start: k.Target.Start}
+		if l, ok := s.limits[p]; ok {
+			lamps[p] = steer.Shortened(before.Uses[p], during.Uses[p], l)
+		}
+	}
+	return steer.ChangedOf(lamps)
+}
+
+// Outcomes are those of what was put back on the way.
+func (s *Steward) Outcomes() []actions.Outcome {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.outcomes)
+}
