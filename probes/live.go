@@ -10,6 +10,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -27,7 +28,7 @@ import (
 // Errors that say that there is nothing to observe with.
 var (
 	ErrNoDriver  = rmdev.ErrNoDriver
-	ErrPrivilege = errors.New("tsgtop needs root to observe this machine (run it with sudo); recordings need no root: tsgtop demo, tsgtop replay FILE")
+	ErrPrivilege = errors.New("observing this machine needs root: run it with sudo; recordings need none (tsgtop demo, tsgtop replay FILE)")
 )
 
 // Options say what to observe, and how.
@@ -36,6 +37,9 @@ type Options struct {
 	Tool string       // version of tsgtop, as recordings show it
 	Rung rmcalls.Rung // "" or rmcalls.Auto: the best that works
 	NVML bool
+
+	system rmdev.System // of a test; nil: the machine
+	procs  *process.Watcher
 }
 
 // Live is this machine as a source of events. It holds the driver's devices
@@ -49,34 +53,40 @@ type Live struct {
 	trace *ctxsw.Probe
 	nvml  *nvml.Probe // set in Run
 	procs *process.Watcher
-	ready chan struct{}
+	// foreign says why the pids of the kernel and of the driver's trace are not
+	// those of our /proc: then no process is looked up there. Empty: they are.
+	foreign string
+	ready   chan struct{} // see Ready
+	traced  chan struct{} // closed once the trace probe has said how it stands
+	tracing sync.Once
 
-	mu     sync.Mutex // one event at a time goes to the sink
-	sink   func([]sched.Event)
-	merged lossMerger
-	met    map[int]bool // pids that were described
+	mu      sync.Mutex // one event at a time goes to the sink
+	sink    func([]sched.Event)
+	merged  lossMerger
+	met     map[int]bool    // pids that were described
+	missing map[string]bool // probes that said themselves that they cannot work
 }
 
 // NewLive attaches the probes. What does not work is a ProbeStatus in the
 // stream; an error means that nothing can be observed: ErrNoDriver,
 // ErrPrivilege.
 func NewLive(o Options) (*Live, error) {
-	r := rmdev.New(nil)
+	r := rmdev.New(o.system)
 	if _, err := r.Driver(); err != nil {
-		if errors.Is(err, rmdev.ErrNoDriver) {
-			return nil, err
-		}
 		return nil, err
 	}
 	if os.Geteuid() != 0 {
 		return nil, ErrPrivilege
 	}
-	l := &Live{opts: o, rm: r, ready: make(chan struct{}), met: map[int]bool{}}
+	l := &Live{opts: o, rm: r, ready: make(chan struct{}), traced: make(chan struct{}), met: map[int]bool{}, missing: map[string]bool{}}
+	if l.procs = o.procs; l.procs == nil {
+		l.procs = process.New(process.Options{Args: o.Args})
+	}
+	_, l.foreign = l.procs.SamePIDNamespaceAsInit()
 	// The stream first: what the scan then finds can be laid beside it.
-	l.calls, l.why = rmcalls.Open(rmcalls.Options{Rung: o.Rung, SkipSelf: true})
+	l.calls, l.why = rmcalls.Open(rmcalls.Options{Rung: o.Rung, SkipSelf: l.foreign == ""})
 	l.find = discover.New(r, discover.Options{})
 	l.trace = ctxsw.New(r, ctxsw.Options{})
-	l.procs = process.New(process.Options{Args: o.Args})
 	return l, nil
 }
 
@@ -90,8 +100,9 @@ func (l *Live) Calls() (*rmcalls.Probe, error) { return l.calls, l.why }
 // Discoverer is the probe that scans.
 func (l *Live) Discoverer() *discover.Discoverer { return l.find }
 
-// Ready is closed once the probes are attached and the first scan is in the
-// stream.
+// Ready is closed once the probes are attached, the first scan is in the stream,
+// and so is how the trace of the GPUs stands: a command that is judged before
+// would find no trace.
 func (l *Live) Ready() <-chan struct{} { return l.ready }
 
 // Look implements sched.Looker.
@@ -144,12 +155,16 @@ func (l *Live) Run(ctx context.Context, sink func([]sched.Event)) error {
 	l.sink = sink
 	l.mu.Unlock()
 	l.emit([]sched.Event{l.info()})
+	if l.foreign != "" {
+		l.emit([]sched.Event{sched.ProbeStatus{Time: sched.Now(), Probe: "process", GPU: sched.Unknown, State: sched.ProbeMissing,
+			What: "whose TSGs and calls they are", Why: "no process is named, and none can be acted on: " + l.foreign}})
+	}
 
 	var wg sync.WaitGroup
 	run := func(name string, f func(context.Context, func([]sched.Event)) error) {
 		wg.Go(func() {
 			defer crash.Guard()
-			if err := f(ctx, l.emit); err != nil && ctx.Err() == nil {
+			if err := f(ctx, l.emit); err != nil && ctx.Err() == nil && !l.saidMissing(name) {
 				l.emit([]sched.Event{sched.ProbeStatus{Time: sched.Now(), Probe: name, GPU: sched.Unknown, State: sched.ProbeMissing, Why: err.Error()}})
 			}
 		})
@@ -173,6 +188,8 @@ func (l *Live) Run(ctx context.Context, sink func([]sched.Event)) error {
 	run("xid", func(ctx context.Context, sink func([]sched.Event)) error {
 		x, err := xid.Open(xid.Options{GPUByPCI: byPCI(gpus), GPUByUUID: byUUID(gpus)})
 		if err != nil {
+			sink([]sched.Event{sched.ProbeStatus{Time: sched.Now(), Probe: "xid", GPU: sched.Unknown, State: sched.ProbeMissing,
+				What: "Xid errors of the GPUs", Why: err.Error()}})
 			return err
 		}
 		defer x.Close()
@@ -191,18 +208,31 @@ func (l *Live) Run(ctx context.Context, sink func([]sched.Event)) error {
 	return nil
 }
 
+// traceWait is how long Ready waits for the trace probe's first word at most.
+const traceWait = 2 * time.Second
+
 // scan runs the discoverer and says when its first scan is in the stream.
 func (l *Live) scan(ctx context.Context, sink func([]sched.Event)) error {
 	var once sync.Once
+	ready := func() {
+		go once.Do(func() {
+			select {
+			case <-l.traced:
+			case <-time.After(traceWait):
+			case <-ctx.Done():
+			}
+			close(l.ready)
+		})
+	}
 	err := l.find.Run(ctx, func(es []sched.Event) {
 		sink(es)
 		for _, e := range es {
 			if _, ok := e.(sched.Inventory); ok {
-				once.Do(func() { close(l.ready) })
+				ready()
 			}
 		}
 	})
-	once.Do(func() { close(l.ready) })
+	ready()
 	return err
 }
 
@@ -221,12 +251,17 @@ func (l *Live) emit(es []sched.Event) {
 	meet := func(pid int) {
 		if pid > 0 && !l.met[pid] {
 			l.met[pid] = true
-			who = append(who, l.procs.Describe(pid))
+			if l.foreign != "" {
+				who = append(who, sched.Process{Time: sched.Now(), PID: pid, WhyNull: "not looked up: tsgtop is in a pid namespace of its own"})
+			} else {
+				who = append(who, l.procs.Describe(pid))
+			}
 			if l.calls != nil {
 				l.calls.Watch(pid)
 			}
 		}
 	}
+	traced := false
 	for i, e := range es {
 		switch e := e.(type) {
 		case sched.CallBatch:
@@ -252,6 +287,16 @@ func (l *Live) emit(es []sched.Event) {
 			// The pid can come again as another process.
 			delete(l.met, e.PID)
 			l.procs.Forget(e.PID)
+		case sched.GPUSample:
+			if l.foreign != "" { // it is not known whose numbers NVML gives in here
+				e.ProcessMem = nil
+				es[i] = e
+			}
+		case sched.ProbeStatus:
+			if e.GPU == sched.Unknown {
+				l.missing[e.Probe] = e.State == sched.ProbeMissing
+			}
+			traced = traced || e.Probe == "ctxsw"
 		case sched.Loss:
 			es[i] = l.merged.merge(e)
 		}
@@ -260,6 +305,17 @@ func (l *Live) emit(es []sched.Event) {
 		l.sink(who)
 	}
 	l.sink(es)
+	if traced {
+		l.tracing.Do(func() { close(l.traced) })
+	}
+}
+
+// saidMissing tells whether a probe has said itself why it cannot work, and
+// better than its last error does.
+func (l *Live) saidMissing(probe string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.missing[probe]
 }
 
 // info describes the machine.
