@@ -52,10 +52,53 @@ func (o *file) old(i int) string { return o.path + "." + strconv.Itoa(i) }
 func (o *file) create() error {
 	f, err := createNew(o.path)
 	if err != nil {
-		return fmt.Errorf("recording to %s: %w", o.path, err)
+		return fmt.Errorf("recording to %s: %w", o.path, cause(err))
 	}
 	o.f, o.n = f, 0
 	return nil
+}
+
+// OpenFile opens what is to be read as a recording: a regular file, which can
+// be read from any place and more than once. Anything else is refused at once;
+// opening a pipe would otherwise wait for who writes it.
+func OpenFile(path string) (*os.File, error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY, 0)
+	if err != nil {
+		return nil, fmt.Errorf("opening the recording %s: %w", path, cause(err))
+	}
+	st, err := f.Stat()
+	if err == nil && !st.Mode().IsRegular() {
+		err = fmt.Errorf("it is %s, and a recording is read from a regular file; put it into one first", kindOfFile(st.Mode()))
+	}
+	if err != nil {
+		f.Close()
+		return nil, fmt.Errorf("opening the recording %s: %w", path, cause(err))
+	}
+	return f, nil
+}
+
+// cause is an error of package os without the path, for errors that name it.
+func cause(err error) error {
+	var p *fs.PathError
+	if errors.As(err, &p) {
+		return p.Err
+	}
+	return err
+}
+
+// kindOfFile says what a file that is not regular is.
+func kindOfFile(m fs.FileMode) string {
+	switch {
+	case m.IsDir():
+		return "a folder"
+	case m&fs.ModeNamedPipe != 0:
+		return "a pipe"
+	case m&fs.ModeSocket != 0:
+		return "a socket"
+	case m&fs.ModeDevice != 0:
+		return "a device"
+	}
+	return "not a regular file"
 }
 
 // createNew makes a file that did not exist, readable by its owner only.

@@ -2,11 +2,9 @@ package recording
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"math"
-	"os"
 	"slices"
 	"sync"
 	"time"
@@ -52,19 +50,11 @@ const quantum = 25 * time.Millisecond
 
 // OpenPlayer makes a player of a file. Close it after use.
 func OpenPlayer(path string, opts PlayerOptions) (*Player, error) {
-	f, err := os.Open(path)
+	f, err := OpenFile(path)
 	if err != nil {
-		return nil, fmt.Errorf("opening the recording: %w", err)
+		return nil, err
 	}
-	st, err := f.Stat()
-	if err == nil && !st.Mode().IsRegular() {
-		err = errors.New("not a regular file; a recording is played from a file that can be read twice")
-	}
-	if err != nil {
-		f.Close()
-		return nil, fmt.Errorf("opening the recording %s: %w", path, err)
-	}
-	p, err := newPlayer(f, st.Size(), path, opts)
+	p, err := NewPlayer(f, path, opts)
 	if err != nil {
 		f.Close()
 		return nil, err

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 
 	"github.com/klauspost/compress/zstd"
 
@@ -29,13 +28,9 @@ type Reader struct {
 
 // Open opens a recording. Close it after use.
 func Open(path string) (*Reader, error) {
-	f, err := os.Open(path)
+	f, err := OpenFile(path)
 	if err != nil {
-		return nil, fmt.Errorf("opening the recording: %w", err)
-	}
-	if st, err := f.Stat(); err == nil && st.IsDir() {
-		f.Close()
-		return nil, fmt.Errorf("opening the recording %s: it is a folder", path)
+		return nil, err
 	}
 	r, err := newReader(f, path)
 	if err != nil {
