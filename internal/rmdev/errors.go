@@ -48,11 +48,11 @@ func check(what string, status uint32, err error) error {
 func openError(path string, err error) error {
 	switch {
 	case errors.Is(err, syscall.ENOENT):
-		return fmt.Errorf("open %s: %w: there is no such device file; load the driver (modprobe nvidia), or run nvidia-smi once to have the file made", path, ErrNoDriver)
+		return fmt.Errorf("%w: there is no %s; load the driver (modprobe nvidia), or run nvidia-smi once to have the file made (in a container: give it the device)", ErrNoDriver, path)
 	case errors.Is(err, syscall.ENXIO), errors.Is(err, syscall.ENODEV):
-		return fmt.Errorf("open %s: %w: the device file is there and no driver behind it; load the driver (modprobe nvidia)", path, ErrNoDriver)
+		return fmt.Errorf("%w: %s is there and no driver behind it; load the driver (modprobe nvidia)", ErrNoDriver, path)
 	case errors.Is(err, syscall.EACCES), errors.Is(err, syscall.EPERM):
-		return fmt.Errorf("open %s: %w: %w; run it with sudo (in a container: give it the device)", path, ErrNotRoot, err)
+		return fmt.Errorf("open %s: %w: it %w; run it with sudo (in a container: give it the device)", path, err, ErrNotRoot)
 	case errors.Is(err, syscall.EIO):
 		return fmt.Errorf("open %s: the driver could not start the GPU: %w; the kernel log says why", path, err)
 	}

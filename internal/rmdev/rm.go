@@ -192,7 +192,7 @@ const versionPath = "/proc/driver/nvidia/version"
 func (r *RM) Driver() (Driver, error) {
 	b, err := r.sys.ReadFile(versionPath)
 	if isNotExist(err) {
-		return Driver{}, fmt.Errorf("read %s: %w: no NVIDIA kernel module is loaded; load it (modprobe nvidia)", versionPath, ErrNoDriver)
+		return Driver{}, fmt.Errorf("%w: there is no %s; load the driver (modprobe nvidia)", ErrNoDriver, versionPath)
 	}
 	if err != nil {
 		return Driver{}, fmt.Errorf("read %s: %w", versionPath, err)

@@ -217,13 +217,7 @@ func (d *Discoverer) Status() sched.ProbeStatus {
 		return s
 	}
 	if err := d.open(); err != nil {
-		s.State, s.Why = sched.ProbeMissing, err.Error()
-		switch {
-		case errors.Is(err, rmdev.ErrNoDriver):
-			s.Help = "load the NVIDIA driver"
-		case errors.Is(err, rmdev.ErrNotRoot):
-			s.Help = "run it with sudo"
-		}
+		s.State, s.Why = sched.ProbeMissing, err.Error() // which says what would help
 		return s
 	}
 	var why []string

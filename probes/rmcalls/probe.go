@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -27,7 +26,9 @@ type Options struct {
 	Rung      Rung   // Auto or "": the best that works; otherwise only this one
 	RingBytes int    // size of the kernel's ring, a power of two, at least a page; 0: 4 MiB
 	Major     uint32 // major number of the driver's devices (RungTPBTF only); 0: 195
-	// SkipSelf leaves out this process's own calls, but for those that Expect announced.
+	// SkipSelf leaves out this process's own calls, but for those that Expect
+	// announced. Not in a pid namespace of our own: our number is another
+	// process's there.
 	SkipSelf bool
 	QueueLen int // batches of at most 1024 calls between ring and sink; 0: 64
 	// ToTime converts CLOCK_MONOTONIC in ns; nil: by the difference to the
@@ -94,6 +95,7 @@ func Open(o Options) (*Probe, error) {
 	if o.attach == nil {
 		o.attach = attach
 	}
+	lockMemory()
 	rungs := Rungs()
 	if o.Rung != "" && o.Rung != Auto {
 		rungs = []Rung{o.Rung}
@@ -125,11 +127,7 @@ type Unavailable struct {
 }
 
 func (u *Unavailable) Error() string {
-	var why []string
-	for _, r := range u.Refusals {
-		why = append(why, r.Error())
-	}
-	return "observing RM calls by eBPF: no hook works here: " + strings.Join(why, "; ")
+	return "observing RM calls by eBPF: no hook works here: " + together(u.Refusals)
 }
 
 // Unwrap gives the refusals.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"sync"
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/btf"
@@ -57,6 +58,7 @@ const (
 	NoTracefs   Reason = "tracefs cannot be mounted"
 	NoKprobes   Reason = "the kernel has no kprobes"
 	Lockdown    Reason = "kernel lockdown forbids it"
+	NoRight     Reason = "root without CAP_BPF or CAP_PERFMON"
 	Forbidden   Reason = "the kernel forbids it"
 	OldKernel   Reason = "the kernel is too old"
 	OtherReason Reason = "the kernel refused it"
@@ -69,11 +71,14 @@ type Refusal struct {
 	Err    error // as the kernel or the loader said it; nil where it was not asked
 }
 
-func (r *Refusal) Error() string {
+func (r *Refusal) Error() string { return fmt.Sprintf("%s: %s", r.Rung, r.why()) }
+
+// why is the reason and what was said, without the rung.
+func (r *Refusal) why() string {
 	if r.Err == nil {
-		return fmt.Sprintf("%s: %s", r.Rung, r.Reason)
+		return string(r.Reason)
 	}
-	return fmt.Sprintf("%s: %s: %v", r.Rung, r.Reason, r.Err)
+	return fmt.Sprintf("%s: %v", r.Reason, r.Err)
 }
 
 func (r *Refusal) Unwrap() error { return r.Err }
@@ -95,6 +100,10 @@ func (r *Refusal) Help() string {
 		return "use a kernel built with CONFIG_KPROBES"
 	case Lockdown:
 		return "it is this machine's policy; the next rung does the same at a small cost to every system call"
+	case NoRight:
+		return "give it CAP_BPF, CAP_PERFMON and CAP_SYS_ADMIN (in a container: --privileged, or --cap-add each)"
+	case Forbidden:
+		return "let it call bpf() (in a container: a seccomp profile that allows it, or --privileged)"
 	case OldKernel:
 		return "use Linux 5.11 or newer"
 	}
@@ -175,7 +184,9 @@ func attachOpens(p *ebpf.Program) ([]link.Link, error) {
 // anything, so that the reason is a plain one; nil: it may work.
 func (r Rung) foresee() *Refusal {
 	no := func(reason Reason) *Refusal { return &Refusal{Rung: r, Reason: reason} }
-	if _, err := btf.LoadKernelSpec(); err != nil {
+	if _, err := btf.LoadKernelSpec(); errors.Is(err, btf.ErrNotFound) || errors.Is(err, ebpf.ErrNotSupported) {
+		return no(NoBTF)
+	} else if err != nil {
 		return &Refusal{Rung: r, Reason: NoBTF, Err: err}
 	}
 	if r == RungTPBTF || r == RungTP {
@@ -210,6 +221,8 @@ func (r Rung) refuse(err error) *Refusal {
 		switch {
 		case os.Geteuid() != 0:
 			reason = NotRoot
+		case !mayLoad():
+			reason = NoRight
 		case lockedDown():
 			reason = Lockdown
 		default:
@@ -229,15 +242,43 @@ func lockedDown() bool {
 	return err == nil && !strings.Contains(string(b), "[none]")
 }
 
-// brief cuts a verifier's log off an error, which is no text for a status
-// line; the error keeps its chain.
+// mayLoad tells whether we have the capabilities to load and attach programs.
+func mayLoad() bool {
+	h := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	var d [2]unix.CapUserData
+	if unix.Capget(&h, &d[0]) != nil {
+		return true // not known: then it is not the reason
+	}
+	has := func(n uint) bool { return d[n/32].Effective&(1<<(n%32)) != 0 }
+	return has(unix.CAP_SYS_ADMIN) || has(unix.CAP_BPF) && has(unix.CAP_PERFMON)
+}
+
+// lockMemory lifts the limit of locked memory, by which kernels before 5.11
+// count maps and programs, also root's. Where that fails loading them tells.
+var lockMemory = sync.OnceFunc(func() {
+	_ = unix.Setrlimit(unix.RLIMIT_MEMLOCK, &unix.Rlimit{Cur: unix.RLIM_INFINITY, Max: unix.RLIM_INFINITY})
+})
+
+// brief makes of an error what fits a status line; it keeps its chain. Of the
+// verifier's log it is the first line. Of a refusal of the kernel it is what
+// was done and the kernel's word, without guesses at the cause that the loader
+// puts between: see Reason.
 func brief(err error) error {
 	var v *ebpf.VerifierError
-	if !errors.As(err, &v) {
-		return err
+	var errno unix.Errno
+	switch {
+	case errors.As(err, &v):
+		line, _, _ := strings.Cut(v.Error(), "\n")
+		return &briefError{line, err}
+	case (errors.Is(err, unix.EPERM) || errors.Is(err, unix.EACCES)) && errors.As(err, &errno):
+		doing, _, _ := strings.Cut(err.Error(), ": ")
+		return &briefError{doing + ": " + errno.Error(), err}
 	}
-	line, _, _ := strings.Cut(v.Error(), "\n")
-	return &briefError{line, err}
+	line, _, more := strings.Cut(err.Error(), "\n")
+	if more {
+		return &briefError{line, err}
+	}
+	return err
 }
 
 type briefError struct {

@@ -19,9 +19,9 @@ func (p *Probe) Status() sched.ProbeStatus {
 		Time: sched.Now(), Probe: "rm", GPU: sched.Unknown, State: sched.ProbeOK,
 		Rung: p.rung.Title(), What: "RM calls of all processes",
 	}
-	why := make([]string, 0, len(p.refusals))
-	for _, r := range p.refusals {
-		why = append(why, r.Error())
+	var why []string
+	if len(p.refusals) > 0 {
+		why = append(why, together(p.refusals))
 	}
 	if p.rung == RungTP {
 		why = append(why, "calls of 32-bit programs are not seen by this hook")
@@ -64,6 +64,23 @@ func Missing(err error) sched.ProbeStatus {
 		s.Help = help(u.Refusals)
 	}
 	return s
+}
+
+// together says the refusals in their order, those with the same reason as one.
+func together(refusals []*Refusal) string {
+	var reasons []string
+	rungs := map[string][]string{}
+	for _, r := range refusals {
+		why := r.why()
+		if rungs[why] == nil {
+			reasons = append(reasons, why)
+		}
+		rungs[why] = append(rungs[why], string(r.Rung))
+	}
+	for i, why := range reasons {
+		reasons[i] = strings.Join(rungs[why], ", ") + ": " + why
+	}
+	return strings.Join(reasons, "; ")
 }
 
 // help is what would make the refused rungs work, each thing once.

@@ -77,7 +77,7 @@ func Open(o Options) (*Probe, error) {
 		p.noTrace = p.trace.attach()
 	}
 	if p.log == nil && p.trace == nil {
-		return nil, fmt.Errorf("observing Xids: neither the driver's tracepoint nor the kernel log can be read: %w", errors.Join(p.noTrace, p.noLog))
+		return nil, fmt.Errorf("observing Xids: neither the driver's tracepoint nor the kernel log can be read: %w; %w", p.noTrace, p.noLog)
 	}
 	return p, nil
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/link"
 	"github.com/cilium/ebpf/ringbuf"
+	"golang.org/x/sys/unix"
 
 	"tsgtop/bpf"
 	"tsgtop/internal/sched"
@@ -30,6 +31,10 @@ func loadTracepoint() (*tracepoint, error) {
 		if errors.As(err, &v) {
 			line, _, _ := strings.Cut(err.Error(), "\n")
 			return nil, fmt.Errorf("loading the eBPF program for Xids: %s", line)
+		}
+		if errors.Is(err, unix.EPERM) {
+			// The loader's error guesses at the cause.
+			err = unix.EPERM
 		}
 		return nil, fmt.Errorf("loading the eBPF program for Xids: %w", err)
 	}
