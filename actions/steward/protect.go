@@ -149,7 +149,7 @@ func (p *Protection) notes(r *steer.Report, during *steer.Span) (notes []string)
 	for _, m := range p.Steward.Assignment().Members {
 		u := during.Uses[m.Proc]
 		share := during.Share(m.Proc)
-		if m.Role == steer.LC && u != nil && u.Clean >= 5 && share != nil && *share > 0.5 && u.Forced > u.Clean*9/10 {
+		if m.Role == steer.LC && u != nil && u.Clean >= 3 && share != nil && *share > 0.5 && 4*u.Forced >= 3*u.Clean {
 			notes = append(notes, fmt.Sprintf("pid %d, latency-critical, had work all the time: %d of its %d turns were ended by its timeslice, and the others got what it left (its share: %.0f%%)",
 				m.Proc.PID, u.Forced, u.Clean, 100**share))
 		}

@@ -68,9 +68,8 @@ type Steward struct {
 	said     map[string]bool
 	starving map[steer.Proc]time.Duration
 	starved  map[steer.Proc]time.Duration // longest so far
-	tally    steer.Totals
-	seen     map[uint64]actions.Kept // the latest of each TSG, also of those that ended
-	outcomes []actions.Outcome       // of what was let go on the way
+	seen     map[uint64]actions.Kept      // the latest of each TSG, also of those that ended
+	outcomes []actions.Outcome            // of what was let go on the way
 	limits   map[steer.Proc]steer.Limits
 }
 

@@ -126,7 +126,7 @@ func TestSpinningLC(t *testing.T) {
 		} else {
 			s.allAt(1_000_000, 200)
 			if !strings.Contains(strings.Join(r.Notes, "\n"), "had work all the time") {
-				t.Errorf("%q", r.Notes)
+				t.Errorf("%q; %+v", r.Notes, r.During)
 			}
 		}
 		s.closed()
