@@ -58,7 +58,7 @@ func (o *options) controller(s *opened, co controlOptions) (c *actions.Controlle
 		if auditPath == "" {
 			auditPath = audit.DefaultPath
 		}
-		if ao.Journal, err = journal.Open(journal.DefaultPath); err != nil {
+		if ao.Journal, err = journal.Open(o.journalPath()); err != nil {
 			return fail(err)
 		}
 		files = append(files, ao.Journal)

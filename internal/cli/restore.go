@@ -47,7 +47,7 @@ func (o *options) restore(ctx context.Context, dryRun bool) error {
 	if o.readOnly && !dryRun {
 		return fail(exitUsage, "restore: --read-only was given; --dry-run lists what is changed")
 	}
-	j, err := journal.Open(journal.DefaultPath)
+	j, err := journal.Open(o.journalPath())
 	if err != nil {
 		return &exitError{exitOf(err), err}
 	}

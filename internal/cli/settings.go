@@ -111,8 +111,16 @@ func (o *options) paths() map[string]string {
 	return map[string]string{
 		"config": o.loader.System, "user config": user, "themes": o.loader.ThemesDir(),
 		"audit":   first(o.audit, o.conf.Audit, audit.DefaultPath),
-		"journal": first(o.conf.Journal, journal.DefaultPath),
+		"journal": o.journalPath(),
 	}
+}
+
+// journalPath is where what commands change is written down first.
+func (o *options) journalPath() string {
+	if o.conf == nil {
+		return journal.DefaultPath
+	}
+	return first(o.conf.Journal, journal.DefaultPath)
 }
 
 // pathOrder is the order in which paths are printed.
