@@ -78,6 +78,27 @@ func TestScreen(t *testing.T) {
 			x.ended(code)
 		})
 	}
+	t.Run("Linux console without colours", func(t *testing.T) {
+		t.Parallel()
+		cmd := exec.Command(bin, "demo", "--sim")
+		cmd.Env = environment(t, "TERM=linux", "NO_COLOR=0")
+		x := open(t, cmd, 80, 24)
+		x.wait("2 competing")
+		for _, k := range "234?1" {
+			x.typeIn(string(k))
+		}
+		x.wait("RUNLIST/TSG")
+		x.typeIn("q")
+		x.ended(0)
+		for _, r := range x.sent() {
+			if r > 0x7e {
+				t.Fatalf("%U reached a terminal that knows ASCII only", r)
+			}
+		}
+		if m := regexp.MustCompile("\x1b\\[[0-9;]*\\b([34][0-8]|9[0-7])\\b[0-9;]*m").FindString(x.sent()); m != "" {
+			t.Errorf("a colour in spite of NO_COLOR: %q", m)
+		}
+	})
 	t.Run("settings", func(t *testing.T) { t.Parallel(); settings(t, bin) })
 	t.Run("no terminal", func(t *testing.T) {
 		t.Parallel()
