@@ -68,7 +68,7 @@ func OpenFile(path string) (*os.File, error) {
 	}
 	st, err := f.Stat()
 	if err == nil && !st.Mode().IsRegular() {
-		err = fmt.Errorf("it is %s, and a recording is read from a regular file; put it into one first", kindOfFile(st.Mode()))
+		err = fmt.Errorf("it is %s, and a recording is read from a regular file", kindOfFile(st.Mode()))
 	}
 	if err != nil {
 		f.Close()
