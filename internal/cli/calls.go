@@ -123,6 +123,7 @@ func streamCalls(ctx context.Context, o *options, s *opened, want func(*sched.Ca
 	defer untap()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+	blind := s.watchProbes(ctx, cancel)
 	done := make(chan error, 1)
 	go func() { done <- s.board.Run(ctx) }()
 	tick := time.NewTicker(100 * time.Millisecond)
@@ -130,6 +131,9 @@ func streamCalls(ctx context.Context, o *options, s *opened, want func(*sched.Ca
 	for {
 		select {
 		case err := <-done:
+			if b := blind(); b != nil {
+				return b
+			}
 			if err != nil {
 				return err
 			}

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"io"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -43,19 +44,18 @@ works, what does not, why, and what would help. It changes nothing. It ends with
 					return err
 				}
 			} else {
-				for _, ch := range out.Checks {
-					fmt.Fprintf(o.out, "%-8s %-20s %s\n", ch.State, ch.Name, text.Clean(ch.What))
-					if ch.Why != "" {
-						fmt.Fprintf(o.out, "%29s %s\n", "", text.Clean(ch.Why))
+				err := o.print(func(w io.Writer) {
+					for _, ch := range out.Checks {
+						printCheck(w, ch)
 					}
-					if ch.Help != "" {
-						fmt.Fprintf(o.out, "%29s help: %s\n", "", text.Clean(ch.Help))
+					for _, k := range pathOrder {
+						if p := out.Paths[k]; p != "" {
+							fmt.Fprintf(w, "%-8s %-20s %s%s\n", "path", k, text.Clean(p), o.whetherThere(p))
+						}
 					}
-				}
-				for _, k := range pathOrder {
-					if p := out.Paths[k]; p != "" {
-						fmt.Fprintf(o.out, "%-8s %-20s %s%s\n", "path", k, text.Clean(p), o.whetherThere(p))
-					}
+				})
+				if err != nil {
+					return err
 				}
 			}
 			if !found.Observes {
@@ -64,4 +64,29 @@ works, what does not, why, and what would help. It changes nothing. It ends with
 			return nil
 		},
 	}
+}
+
+// doctorWidth is how wide the doctor's answer is, in cells: that of the
+// narrowest terminal in common use.
+const doctorWidth = 80
+
+// printCheck prints what was found, why it matters and what would help, below
+// each other.
+func printCheck(w io.Writer, c doctor.Check) {
+	head := fmt.Sprintf("%-8s %-20s ", c.State, text.Clean(c.Name))
+	say := func(label, sentence string) {
+		if sentence == "" {
+			return
+		}
+		for i, l := range fold(label+sentence, doctorWidth-len(head)) {
+			if i > 0 && label != "" {
+				l = "      " + l
+			}
+			fmt.Fprintf(w, "%s%s\n", head, l)
+			head = fmt.Sprintf("%*s", len(head), "")
+		}
+	}
+	say("", c.What)
+	say("", c.Why)
+	say("help: ", c.Help)
 }

@@ -40,14 +40,18 @@ end, or --at.`,
 			if snap == nil {
 				return err
 			}
+			if s.live != nil || !o.json {
+				warnings(snap, o.sayLine)
+			}
 			if o.json {
 				if e := writeJSON(o.out, snap.LS(sched.Window10s)); e != nil {
 					return e
 				}
 				return err
 			}
-			printLS(o.out, snap)
-			warnings(snap, func(l string) { fmt.Fprintln(o.err, "tsgtop: "+text.Clean(l)) })
+			if e := o.print(func(w io.Writer) { printLS(w, snap) }); e != nil {
+				return e
+			}
 			return err
 		},
 	}
@@ -68,7 +72,7 @@ const dash = "-"
 // printLS prints a snapshot as a table for people.
 func printLS(w io.Writer, snap *sched.Snapshot) {
 	for _, g := range snap.GPUs {
-		fmt.Fprintf(w, "GPU%d %s  driver %s", g.Index, text.Clean(g.Name), g.Driver)
+		fmt.Fprintf(w, "GPU%d %s  driver %s", g.Index, text.Clean(g.Name), text.Clean(g.Driver))
 		if g.SwitchesPerS != nil {
 			fmt.Fprintf(w, "  %.0f switches/s", *g.SwitchesPerS)
 		}

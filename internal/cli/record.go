@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -65,7 +64,7 @@ FILE.2, FILE.3 and so on, at most --max-files of them.`,
 			if cerr := w.Close(); err == nil && cerr != nil {
 				err = fail(exitUsage, "record: %s: %w", out, cerr)
 			}
-			fmt.Fprintf(o.err, "tsgtop: %d events written to %s\n", n, out)
+			o.say("%d events written to %s", n, out)
 			return err
 		},
 	}
@@ -107,11 +106,15 @@ func (o *options) record(ctx context.Context, s *opened, w *recording.Writer, sp
 		}
 	})
 	defer untap()
+	blind := s.watchProbes(ctx, stop)
 	if s.live != nil {
 		go o.releaseOnSignal(ctx, s.live)
 		go o.sayReady(ctx, s)
 	}
 	err := s.board.Run(ctx)
+	if b := blind(); b != nil {
+		return n, b
+	}
 	if werr != nil {
 		return n, fail(exitUsage, "record: %w", werr)
 	}

@@ -44,7 +44,7 @@ func (o *options) keepLast(ctx context.Context, s *opened, ro ringOptions, calls
 		return fail(exitUsage, "record --last: %w", err)
 	}
 	r := &ringRecorder{opts: ro, ring: ring, due: make(chan string, 1),
-		say: func(l string) { fmt.Fprintln(o.err, "tsgtop: "+l) }}
+		say: o.sayLine}
 	if l, ok := s.src.(sched.Looker); ok && calls {
 		l.Look(true)
 		defer l.Look(false)
@@ -56,6 +56,7 @@ func (o *options) keepLast(ctx context.Context, s *opened, ro ringOptions, calls
 	defer stop()
 	untap := s.board.Join(r.take)
 	defer untap()
+	blind := s.watchProbes(ctx, stop)
 	if s.live != nil {
 		go o.releaseOnSignal(ctx, s.live)
 		go o.sayReady(ctx, s)
@@ -74,6 +75,9 @@ func (o *options) keepLast(ctx context.Context, s *opened, ro ringOptions, calls
 		case why := <-r.due:
 			err = r.write(why)
 		case err := <-ended:
+			if b := blind(); b != nil {
+				return b
+			}
 			return r.finish(err)
 		}
 		if err != nil {

@@ -34,13 +34,18 @@ func newScore(o *options) *cobra.Command {
 			if snap == nil {
 				return err
 			}
+			if s.live != nil {
+				warnings(snap, o.sayLine)
+			}
 			if o.json {
 				if e := writeJSON(o.out, snap.ScoreOutput(sched.WindowAll)); e != nil {
 					return e
 				}
 				return err
 			}
-			printScore(o.out, snap)
+			if e := o.print(func(w io.Writer) { printScore(w, snap) }); e != nil {
+				return e
+			}
 			return err
 		},
 	}

@@ -53,6 +53,9 @@ func newReplay(o *options) *cobra.Command {
 			if speed <= 0 {
 				return fail(exitUsage, "--speed %g: want more than 0", speed)
 			}
+			if kind, _, _ := strings.Cut(args[0], ":"); kind == "live" || kind == "sim" {
+				return fail(exitUsage, "replay %s: that is no recording; tsgtop --source %s opens it (a file of that name: ./%s)", args[0], args[0], args[0])
+			}
 			o.source, o.look.speed = args[0], speed
 			return o.play(c.Context(), recording.PlayerOptions{Speed: speed, Hold: true}, at)
 		},
@@ -239,7 +242,7 @@ func (o *options) sayReady(ctx context.Context, s *opened) {
 	}
 	f, err := os.OpenFile(o.ready, os.O_WRONLY|os.O_CREATE|os.O_EXCL|syscall.O_NOFOLLOW, 0o644)
 	if err != nil {
-		fmt.Fprintf(o.err, "tsgtop: --ready-file: %v\n", err)
+		o.say("--ready-file: %v", err)
 		return
 	}
 	fmt.Fprintln(f, os.Getpid())

@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
+	"io/fs"
 	"strings"
 	"time"
 
@@ -23,6 +23,7 @@ type opened struct {
 	player *recording.Player // nil unless the source is a recording
 	sim    *sim.Machine      // nil unless the source is simulated
 	speed  float64           // of the simulated clock
+	say    func(line string) // beside the output
 	close  func()
 }
 
@@ -42,10 +43,13 @@ func (o *options) open(orDemo bool, play recording.PlayerOptions) (*opened, erro
 	case o.source == "live":
 		live, err := probes.NewLive(probes.Options{Args: o.args, Tool: version, NVML: true})
 		if err == nil {
-			return newOpened(live, &opened{live: live, close: live.Close}, gpus), nil
+			return o.opened(live, &opened{live: live, close: live.Close}, gpus), nil
 		}
-		if !errors.Is(err, probes.ErrNoDriver) || !orDemo {
+		switch noDriver := errors.Is(err, probes.ErrNoDriver); {
+		case !noDriver:
 			return nil, &exitError{exitPrivilege, err}
+		case !orDemo:
+			return nil, fail(exitPrivilege, "%w; without one there are recordings and a simulated GPU (--source FILE, demo or sim)", err)
 		}
 		play.Notes = append(play.Notes, "no NVIDIA driver answers on this machine: this is the built-in recording")
 		return o.openDemo(play, gpus)
@@ -60,18 +64,21 @@ func (o *options) open(orDemo bool, play recording.PlayerOptions) (*opened, erro
 		if err != nil {
 			return nil, fail(exitUsage, "--source %s: %w", o.source, err)
 		}
-		return newOpened(m, &opened{sim: m, speed: config.Speed, close: func() {}}, gpus), nil
+		return o.opened(m, &opened{sim: m, speed: config.Speed, close: func() {}}, gpus), nil
 	default:
-		f, err := os.Open(o.source)
+		f, err := recording.OpenFile(o.source)
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil, fail(exitUsage, "--source %q: not live, demo or sim, and there is no file of that name", o.source)
+		}
 		if err != nil {
-			return nil, fail(exitUsage, "--source %s: not live, demo or sim, and no recording of that name can be opened: %w", o.source, err)
+			return nil, fail(exitUsage, "%w", err)
 		}
 		p, err := recording.NewPlayer(f, o.source, play)
 		if err != nil {
 			f.Close()
-			return nil, fail(exitUsage, "recording %s: %w", o.source, err)
+			return nil, fail(exitUsage, "%w", err) // it names the file
 		}
-		return newOpened(p, &opened{player: p, close: func() { f.Close() }}, gpus), nil
+		return o.opened(p, &opened{player: p, close: func() { f.Close() }}, gpus), nil
 	}
 }
 
@@ -85,11 +92,11 @@ func (o *options) openDemo(play recording.PlayerOptions, gpus map[int]bool) (*op
 	if err != nil {
 		return nil, fail(exitInternal, "built-in recording: %w", err)
 	}
-	return newOpened(p, &opened{player: p, close: func() {}}, gpus), nil
+	return o.opened(p, &opened{player: p, close: func() {}}, gpus), nil
 }
 
-func newOpened(src sched.Source, s *opened, gpus map[int]bool) *opened {
-	s.src = src
+func (o *options) opened(src sched.Source, s *opened, gpus map[int]bool) *opened {
+	s.src, s.say = src, o.sayLine
 	s.board = sched.NewBoard(src, sched.Options{GPUs: gpus})
 	if s.player != nil {
 		s.player.OnReset(s.board.Reset)
@@ -110,6 +117,9 @@ func (s *opened) settle(ctx context.Context, at string, span time.Duration) (*sc
 			return s.board.Snapshot(sched.SnapshotOptions{}), fail(exitUsage, "%w (what was good before it is shown)", err)
 		}
 		return s.board.Snapshot(sched.SnapshotOptions{}), nil
+	}
+	if span < 0 {
+		return nil, fail(exitUsage, "--for %v: want a time to watch for", span)
 	}
 	if at != "" {
 		return nil, fail(exitUsage, "--at is for recordings")
@@ -139,7 +149,52 @@ func (s *opened) settle(ctx context.Context, at string, span time.Duration) (*sc
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-	return s.board.Snapshot(sched.SnapshotOptions{}), nil
+	snap := s.board.Snapshot(sched.SnapshotOptions{})
+	if s.live != nil && !observes(snap) {
+		warnings(snap, s.say)
+		return nil, errBlind
+	}
+	return snap, nil
+}
+
+// errBlind: the driver is there, and nothing can be learned from it. Why stands
+// in what was printed before it.
+var errBlind = fail(exitPrivilege, "nothing can be observed on this machine, for the reasons above; tsgtop doctor says more")
+
+// observes tells whether one of the probes works that see TSGs.
+func observes(snap *sched.Snapshot) bool {
+	for _, p := range snap.Probes {
+		if p.State != sched.ProbeMissing && (p.Probe == "rm" || p.Probe == "discover" || p.Probe == "ctxsw") {
+			return true
+		}
+	}
+	return false
+}
+
+// watchProbes says, once a live source is ready, what of it does not work. Where
+// nothing does it stops the source, and ended gives errBlind after that.
+func (s *opened) watchProbes(ctx context.Context, stop context.CancelFunc) (ended func() error) {
+	if s.live == nil {
+		return func() error { return nil }
+	}
+	blind := make(chan error, 1)
+	go func() {
+		select {
+		case <-s.live.Ready():
+		case <-ctx.Done():
+			blind <- nil
+			return
+		}
+		snap := s.board.Snapshot(sched.SnapshotOptions{})
+		warnings(snap, s.say)
+		if observes(snap) {
+			blind <- nil
+			return
+		}
+		blind <- errBlind
+		stop()
+	}()
+	return func() error { stop(); return <-blind }
 }
 
 // until turns --at into an instant of the recording; zero is its end.
@@ -162,9 +217,13 @@ func (s *opened) until(at string) (sched.Time, error) {
 func warnings(snap *sched.Snapshot, w func(string)) {
 	for _, p := range snap.Probes {
 		if p.State == sched.ProbeMissing || p.State == sched.ProbeLimited && p.Why != "" {
-			line := fmt.Sprintf("%s: %s", p.Probe, p.Why)
+			line := p.Probe
+			if p.GPU != sched.Unknown {
+				line += fmt.Sprintf(" GPU%d", p.GPU)
+			}
+			line += ": " + p.Why
 			if p.Help != "" {
-				line += " (" + p.Help + ")"
+				line += "; help: " + p.Help
 			}
 			w(line)
 		}

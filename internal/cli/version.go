@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"io"
 	"runtime"
 	"runtime/debug"
 
@@ -31,8 +32,9 @@ func newVersion(o *options) *cobra.Command {
 			if o.json {
 				return writeJSON(o.out, v)
 			}
-			fmt.Fprintf(o.out, "tsgtop %s\ncommit %s\n%s %s, tags %q\n", v["version"], or(v["commit"]), v["go"], v["arch"], v["tags"])
-			return nil
+			return o.print(func(w io.Writer) {
+				fmt.Fprintf(w, "tsgtop %s\ncommit %s\n%s %s, tags %q\n", v["version"], or(v["commit"]), v["go"], v["arch"], v["tags"])
+			})
 		},
 	}
 }
