@@ -38,7 +38,7 @@ func Main(args []string) (code int) {
 	if actions.IsWatch() {
 		return actions.WatchMain()
 	}
-	dropRoot = giveUpRoot
+	dropRoot, boundRoot = giveUpRoot, giveUpParts
 	e := env{os.Stdin, os.Stdout, os.Stderr}
 	defer func() {
 		if r := recover(); r != nil {
@@ -96,7 +96,7 @@ says so and opens the built-in recording.`,
 	o.lookFlags(root)
 	root.Flags().BoolVar(&o.keep, "keep", false, "keep what was changed when the screen is closed, and list it")
 	root.AddCommand(
-		newDemo(o), newLS(o), newCalls(o), newScore(o), newRecord(o), newReplay(o), newExport(o),
+		newDemo(o), newLS(o), newCalls(o), newScore(o), newRecord(o), newReplay(o), newExport(o), newServe(o),
 		newPreempt(o), newTimeslice(o), newInterleave(o), newRestore(o),
 		newDoctor(o), newVersion(o), newMan(root),
 	)
