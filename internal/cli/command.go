@@ -350,11 +350,19 @@ func (o *options) confirm(ctx context.Context, p actions.Preview, f *commandFlag
 		}
 		return true, nil
 	}
+	if _, ok := o.in.(*os.File); ok && asksPeople(o.in.(*os.File)) {
+		o.printPreview(p)
+	}
+	return o.askPeople(ctx)
+}
+
+// askPeople asks whoever is at the terminal. false without an error: the answer
+// was no, and that has been said.
+func (o *options) askPeople(ctx context.Context) (bool, error) {
 	in, ok := o.in.(*os.File)
 	if !ok || !asksPeople(in) {
 		return false, fail(exitUsage, "standard input is no terminal, so that nobody can be asked: give --yes, or --dry-run to see what would be sent")
 	}
-	o.printPreview(p)
 	fmt.Fprint(o.err, "Send it? [y/N] ")
 	answer := make(chan string, 1)
 	go func() {

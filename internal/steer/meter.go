@@ -148,14 +148,12 @@ type Meter struct {
 
 	cur    Span
 	rand   *rand.Rand
-	done   sched.Time // turns that ended up to here are in
-	read   sched.Time // the trace was read up to here, as far as turns show
-	last   sched.Turn // the newest turn that is in
-	lastBy Proc
+	done   sched.Time      // turns that ended up to here are in
+	read   sched.Time      // the trace was read up to here, as far as turns show
 	who    map[uint64]Proc // by generation
 	ends   map[Proc]sched.Time
 	forced map[Proc]sched.Time // who was taken off with work left, and when
-	onNow  Proc                // is on the engine
+	onNow  Proc                // is on the engine, or was just now
 }
 
 // NewMeter makes a meter of a GPU.
@@ -171,15 +169,16 @@ func (m *Meter) Begin(at sched.Time) *Span {
 		old.Read = max(0, min(at, m.done).Sub(old.From))
 	}
 	m.cur = Span{From: at, Uses: map[Proc]*Use{}}
-	m.done = max(m.done, at)
-	m.last = sched.Turn{}
+	if m.done == 0 {
+		m.done = at
+	}
 	return &old
 }
 
 // Peek is the span so far.
 func (m *Meter) Peek() *Span {
 	s := m.cur
-	s.To = m.done
+	s.To = max(m.done, s.From)
 	s.Read = max(0, m.done.Sub(s.From))
 	return &s
 }
@@ -218,6 +217,7 @@ func (m *Meter) Take(snap *sched.Snapshot) {
 			if k+1 < len(l.Turns) {
 				next = &l.Turns[k+1]
 			} else if l.To.Sub(t.End) < 20*time.Millisecond {
+				m.onNow = m.who[t.Gen] // it may be, for all that is known
 				break
 			}
 			m.turn(t, next, l.Gaps)
@@ -239,8 +239,8 @@ func (m *Meter) turn(t sched.Turn, next *sched.Turn, gaps []sched.Time) {
 		p = Proc{PID: -int(t.Context)} // not known whose it is: still somebody else
 	}
 	gapAfter := next != nil && slices.ContainsFunc(gaps, func(g sched.Time) bool { return g > t.End && g <= next.Start })
+	defer m.note(t, p)
 	if t.Start < m.cur.From {
-		m.note(t, p)
 		return
 	}
 	u := m.use(p)
@@ -250,8 +250,6 @@ func (m *Meter) turn(t sched.Turn, next *sched.Turn, gaps []sched.Time) {
 	}
 	if !t.Clean {
 		m.cur.Torn++
-		m.note(t, p)
-		m.forced[p] = 0
 		return
 	}
 	u.Clean++
@@ -273,11 +271,6 @@ func (m *Meter) turn(t sched.Turn, next *sched.Turn, gaps []sched.Time) {
 		m.cur.Switching += next.Start.Sub(t.End)
 		m.cur.Competed += next.Start.Sub(t.End)
 		m.followed(u, t, p, next)
-	}
-	m.note(t, p)
-	m.forced[p] = 0
-	if t.EndedBy == sched.EndTimeslice || t.EndedBy == sched.EndPreempt {
-		m.forced[p] = t.End
 	}
 }
 
@@ -339,9 +332,13 @@ func (m *Meter) use(p Proc) *Use {
 	return u
 }
 
+// note remembers when a process was last on the engine, and whether it was taken
+// off with work left.
 func (m *Meter) note(t sched.Turn, p Proc) {
-	m.ends[p] = t.End
-	m.last, m.lastBy = t, p
+	m.ends[p], m.forced[p] = t.End, 0
+	if t.Clean && (t.EndedBy == sched.EndTimeslice || t.EndedBy == sched.EndPreempt) {
+		m.forced[p] = t.End
+	}
 }
 
 // otherThan is when another process than p was last on the engine.
