@@ -32,10 +32,10 @@ func newExport(o *options) *cobra.Command {
 		Short: "A recording in other tools' formats: Perfetto, asciicast, CSV, JSON lines",
 		Long: `export reads a recording (demo: the built-in one) and writes it as
 
-  perfetto  a trace for ui.perfetto.dev and trace_processor
-  cast      an asciicast (version 2) of the screen, for asciinema play
-  csv       one line for each turn on an engine
-  json      the recording's events, one a line
+    perfetto  a trace for ui.perfetto.dev and trace_processor
+    cast      an asciicast (version 2) of the screen, for asciinema play
+    csv       one line for each turn on an engine
+    json      the recording's events, one a line
 
 to OUT, which must not exist; - is the standard output. It needs no root, and
 gives it up where it has it. --speed, --size, --keys and --theme are for cast:
