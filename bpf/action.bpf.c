@@ -53,7 +53,7 @@ enum action_phase { ACTION_BEFORE = 1, ACTION_AFTER = 2 };
 /* The program's context: what is asked, and after the run what came of it. */
 struct action_args {
 	__u64 id;
-	__u64 value; /* microseconds, level, or whether to wait */
+	__u64 value;  /* microseconds, level, or whether to wait */
 	__u64 cookie; /* ACTION_WAIT */
 	enum action_op op;
 	__u32 limit_ms;
