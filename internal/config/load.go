@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"os"
 	"path/filepath"
 )
 
@@ -46,7 +47,7 @@ func (l Loader) Load() (*Config, error) {
 		err = l.loadRoots(c, l.File)
 	} else if user := l.UserFile(); user != "" {
 		err = l.loadUsers(c, user, "; this is the operator's own file")
-		if errors.Is(err, fs.ErrNotExist) {
+		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) && l.closed(user) {
 			err = nil
 		}
 	}
@@ -54,6 +55,16 @@ func (l Loader) Load() (*Config, error) {
 		return nil, fmt.Errorf("configuration: %w", err)
 	}
 	return c, nil
+}
+
+// closed tells whether the operator may not even look whether a file is there:
+// then it is not theirs, but in a home that HOME names and that is another's,
+// as after setpriv or su without a login.
+func (l Loader) closed(path string) bool {
+	return errors.Is(l.Operator.Do(func() error {
+		_, err := os.Lstat(path)
+		return err
+	}), fs.ErrPermission)
 }
 
 // loadRoots reads a file that may be root's; if it is not, as the operator.
