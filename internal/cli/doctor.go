@@ -78,12 +78,9 @@ func printCheck(w io.Writer, c doctor.Check) {
 		if sentence == "" {
 			return
 		}
-		for i, l := range fold(label+sentence, doctorWidth-len(head)) {
-			if i > 0 && label != "" {
-				l = "      " + l
-			}
-			fmt.Fprintf(w, "%s%s\n", head, l)
-			head = fmt.Sprintf("%*s", len(head), "")
+		for _, l := range fold(sentence, doctorWidth-len(head)-len(label)) {
+			fmt.Fprintf(w, "%s%s%s\n", head, label, l)
+			head, label = fmt.Sprintf("%*s", len(head), ""), fmt.Sprintf("%*s", len(label), "")
 		}
 	}
 	say("", c.What)

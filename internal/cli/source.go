@@ -182,12 +182,10 @@ func (s *opened) watchProbes(ctx context.Context, stop context.CancelFunc) (ende
 		select {
 		case <-s.live.Ready():
 		case <-ctx.Done():
-			blind <- nil
-			return
 		}
 		snap := s.board.Snapshot(sched.SnapshotOptions{})
 		warnings(snap, s.say)
-		if observes(snap) {
+		if ctx.Err() != nil || observes(snap) {
 			blind <- nil
 			return
 		}
