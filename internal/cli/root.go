@@ -10,13 +10,11 @@ import (
 	"os"
 	"os/signal"
 	"runtime/debug"
-	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
 
 	"tsgtop/actions"
-	"tsgtop/internal/text"
 	"tsgtop/probes/nvml"
 )
 
@@ -42,7 +40,7 @@ func Main(args []string) (code int) {
 	e := env{os.Stdin, os.Stdout, os.Stderr}
 	defer func() {
 		if r := recover(); r != nil {
-			fmt.Fprintf(e.err, "tsgtop: internal error: %v\n%s\nplease report this with the lines above\n", r, debug.Stack())
+			fmt.Fprintf(e.err, "tsgtop: internal error: %s\n%s\nplease report this with the lines above\n", oneLine(fmt.Sprint(r)), debug.Stack())
 			code = exitInternal
 		}
 	}()
@@ -57,9 +55,7 @@ func run(ctx context.Context, e env, args []string) int {
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
 	if err != nil && err.Error() != "" {
-		for line := range strings.SplitSeq("tsgtop: "+err.Error(), "\n") {
-			fmt.Fprintln(e.err, text.Clean(line))
-		}
+		printError(e.err, err)
 	}
 	if errors.Is(err, context.Canceled) {
 		return exitInterrupted
