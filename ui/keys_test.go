@@ -102,14 +102,14 @@ func TestEveryKeyDoesSomething(t *testing.T) {
 		actGPU: {nil, func(h *harness, _ *fakeSource, _ *fakeController) bool {
 			return h.m.onGPU == 0 && !strings.Contains(h.plain(), "2047")
 		}},
-		actZoomIn:    {nil, func(h *harness, _ *fakeSource, _ *fakeController) bool { return h.m.tsgs.lane.span == 50e6 }},
-		actZoomOut:   {nil, func(h *harness, _ *fakeSource, _ *fakeController) bool { return h.m.tsgs.lane.span == 200e6 }},
-		actZoomReset: {[]string{"-", "-"}, func(h *harness, _ *fakeSource, _ *fakeController) bool { return h.m.tsgs.lane.span == 100e6 }},
+		actZoomIn:    {nil, func(h *harness, _ *fakeSource, _ *fakeController) bool { return h.m.tsgs.lane.span == 10e6 }},
+		actZoomOut:   {nil, func(h *harness, _ *fakeSource, _ *fakeController) bool { return h.m.tsgs.lane.span == 50e6 }},
+		actZoomReset: {[]string{"-", "-"}, func(h *harness, _ *fakeSource, _ *fakeController) bool { return h.m.tsgs.lane.span == 20e6 }},
 		actLeft:      {nil, func(_ *harness, src *fakeSource, _ *fakeController) bool { return src.at == t0-5e9 }},
 		actRight:     {nil, func(_ *harness, src *fakeSource, _ *fakeController) bool { return src.at == t0+5e9 }},
 		actPanLeft:   {[]string{"space"}, says("gr0 -")},
 		actPanRight: {[]string{"space", "h", "h"}, func(h *harness, _ *fakeSource, _ *fakeController) bool {
-			return h.m.tsgs.lane.panTo == t0-25e6
+			return h.m.tsgs.lane.panTo == t0-5e6
 		}},
 		actTheme:      {nil, says("theme light")},
 		actArm:        {nil, asked("arm false")},

@@ -69,27 +69,29 @@ func (l *lane) resize(width int) {
 	l.span = l.widest
 }
 
-// adapt gives turns that are shorter than a cell a shorter span, and back,
-// unless the operator chose one: a lane in which several turns fall into each
-// cell shows nobody's, and cannot be held still.
+// adapt gives a lane of which a good part of the turns is shorter than a cell a
+// shorter span, and back, unless the operator chose one: turns that are shorter
+// than a cell fall out of the picture, and it cannot be held still.
 func (l *lane) adapt(turns []sched.Turn, cells int) {
 	if l.chosen || len(turns) < 8 {
 		return
 	}
 	ds := make([]sched.Time, len(turns))
+	several := time.Duration(0) // the mean length of 8 turns
 	for i := range turns {
 		ds[i] = turns[i].End - turns[i].Start
+		several += 8 * time.Duration(ds[i]) / time.Duration(len(turns))
 	}
 	slices.Sort(ds)
 	fits := func(span time.Duration, margin sched.Time) bool {
-		return sched.Time(span)/sched.Time(cells)*margin <= ds[len(ds)/2]*2
+		return sched.Time(span)/sched.Time(cells)*margin <= ds[len(ds)/4]*2
 	}
 	i, _ := slices.BinarySearch(laneSpans, l.span)
-	for i > 0 && !fits(laneSpans[i], 2) {
+	for i > 0 && !fits(laneSpans[i], 2) && laneSpans[i-1] >= several {
 		i--
 	}
 	// Longer again only where there is room to spare, so that it does not go to and fro.
-	for i+1 < len(laneSpans) && laneSpans[i+1] <= l.widest && fits(laneSpans[i+1], 3) {
+	for i+1 < len(laneSpans) && laneSpans[i+1] <= l.widest && (fits(laneSpans[i+1], 3) || laneSpans[i] < several) {
 		i++
 	}
 	l.span = laneSpans[i]
@@ -177,7 +179,7 @@ func (l *lane) row(c *Common, ln *sched.Lane, selected uint64) laneRow {
 	cell := sched.Time(max(int64(l.span)/int64(n), 1))
 	start, locked := trigger(ln.Turns, selected, end, l.span, cell)
 	if !locked {
-		start, locked = trigger(ln.Turns, l.steadiest(ln.Turns), end, l.span, cell)
+		start, locked = trigger(ln.Turns, l.steadiest(ln.Turns, cell), end, l.span, cell)
 	}
 	if !locked {
 		// Whole cells, so that the picture moves by cells and does not shimmer.
@@ -194,11 +196,15 @@ func (l *lane) row(c *Common, ln *sched.Lane, selected uint64) laneRow {
 	return r
 }
 
-// steadiest is whose turns a lane is locked to that the selected TSG is not in:
-// of those that have any, who was there first. 0: nobody.
-func (l *lane) steadiest(turns []sched.Turn) (gen uint64) {
+// steadiest is whose turns a lane is locked to that the selected TSG is not in,
+// or only for shorter than a cell: of those with longer ones, who was there
+// first. 0: nobody.
+func (l *lane) steadiest(turns []sched.Turn, shortest sched.Time) (gen uint64) {
 	least := int16(-1)
 	for i := range turns {
+		if turns[i].End-turns[i].Start < shortest {
+			continue
+		}
 		if slot, ok := l.slots.has(turns[i].Gen); ok && (least < 0 || slot < least) {
 			least, gen = slot, turns[i].Gen
 		}

@@ -229,13 +229,20 @@ func (s *callsScreen) callLine(cl *sched.CallLine) string {
 		l.fit(ro, mark+callName(c)+s.own(sched.ParamsText(c.Params)), cc.call).gap(1)
 		if cc.object > 0 {
 			obj := sched.Object{Client: c.Client, Handle: c.Object}.String()
-			if cellCount(obj) > cc.object {
+			switch {
+			case c.Object == 0 && c.Client == 0:
+				obj = s.signs.dash
+			case c.Object == 0:
+				obj = c.Client.String()
+			case cellCount(obj) > cc.object:
 				obj = c.Object.String()
 			}
 			l.left(roleDim, obj, cc.object).gap(1)
 		}
 		st, sro := statusName(c.Status), roleGood
 		switch {
+		case c.Kind == sched.CallClose: // no call, so that nothing answered
+			st, sro = s.signs.dash, roleDim
 		case c.Errno != 0:
 			st, sro = "errno "+strconv.Itoa(c.Errno), roleBad
 		case c.Status != 0:
@@ -246,7 +253,7 @@ func (s *callsScreen) callLine(cl *sched.CallLine) string {
 			break
 		}
 		took := s.signs.dash
-		if c.Start != 0 && c.End >= c.Start {
+		if c.Start != 0 && c.End >= c.Start && c.Kind != sched.CallClose {
 			took = s.brief(float64(c.End-c.Start) / 1e3)
 		}
 		l.right(rolePlain, took, tookCells-1)

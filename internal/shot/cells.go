@@ -27,19 +27,12 @@ type Screen struct {
 	cells         []Cell
 }
 
-// Draw has a terminal of that size show content, whose lines end with "\n".
+// Draw has a terminal of that size show content, a View's, whose lines end with
+// "\n".
 func Draw(content string, width, height int) *Screen {
 	emu := vt.NewEmulator(width, height)
 	defer emu.Close()
-	go func() { // what it would answer
-		buf := make([]byte, 256)
-		for {
-			if _, err := emu.Read(buf); err != nil {
-				return
-			}
-		}
-	}()
-	// No line wraps, so that a line of full width does not make two.
+	// A screen asks the terminal nothing, so that nobody has to read answers. No line wraps, so that a line of full width does not make two.
 	_, _ = emu.WriteString("\x1b[?7l" + strings.ReplaceAll(content, "\n", "\r\n"))
 	s := &Screen{Width: width, Height: height, cells: make([]Cell, width*height)}
 	for y := range height {

@@ -29,17 +29,18 @@ type scene struct {
 	name, title string
 	keys        []string
 	lines       int
+	acts        bool // something has to be there that can act
 }
 
 var scenes = []scene{
-	{"tsgs", "the tree of TSGs with the hardware's trace over it and the commands under it", nil, 26},
-	{"detail", "the detail of one TSG: residency, wait, share and the timeslice's history", []string{"down", "enter"}, 52},
-	{"calls", "the stream of RM calls", []string{"2"}, 30},
-	{"score", "the scorecard", []string{"3"}, 30},
-	{"xid", "Xid errors", []string{"4"}, 20},
-	{"units", "TSGs gathered by the unit or container that they belong to", []string{"g", "g", "g"}, 30},
-	{"confirm", "the question before a command is sent", []string{"t", "1", "0", "0", "0", "enter"}, 30},
-	{"help", "the keys", []string{"?"}, 48},
+	{"tsgs", "the tree of TSGs with the hardware's trace over it and the commands under it", nil, 26, false},
+	{"detail", "the detail of one TSG: residency, wait, share and the timeslice's history", []string{"enter"}, 52, false},
+	{"calls", "the stream of RM calls", []string{"2"}, 30, false},
+	{"score", "the scorecard", []string{"3"}, 30, false},
+	{"xid", "Xid errors", []string{"4"}, 20, false},
+	{"units", "TSGs gathered by the unit or container that they belong to", []string{"g", "g", "g"}, 30, false},
+	{"confirm", "the question before a command is sent", []string{"t", "1", "0", "0", "0", "enter"}, 30, true},
+	{"help", "the keys", []string{"?"}, 48, false},
 }
 
 func main() {
@@ -62,6 +63,12 @@ func run(out string, seed uint64) error {
 	if err != nil {
 		return err
 	}
+	acting := opts
+	if acting.Controller == nil { // of a recording: the question is asked on a simulated GPU
+		if acting, err = simulated(ctx, seed); err != nil {
+			return err
+		}
+	}
 	set, err := themes.Builtin()
 	if err != nil {
 		return err
@@ -73,6 +80,9 @@ func run(out string, seed uint64) error {
 		}
 		for _, sc := range scenes {
 			o := opts
+			if sc.acts {
+				o = acting
+			}
 			o.Theme, o.Profile = name, colorprofile.TrueColor
 			s, err := shot.NewSession(o, 120, sc.lines)
 			if err != nil {
@@ -123,7 +133,8 @@ func open(ctx context.Context, seed uint64) (ui.Options, error) {
 	return ui.Options{Board: b, Player: p, ReadOnly: "a recording cannot be acted on"}, nil
 }
 
-// moment is just after the recording's last verdict, or, without one, when
+// moment is soon after the recording's last verdict, when what came of it fills
+// the numbers of the last second; or, without one, when
 // two thirds of it are over.
 func moment(ctx context.Context, p *recording.Player) (sched.Time, error) {
 	_, first, last := p.Position()
@@ -131,7 +142,7 @@ func moment(ctx context.Context, p *recording.Player) (sched.Time, error) {
 	err := p.ReadUntil(ctx, 0, func(es []sched.Event) {
 		for _, e := range es {
 			if c, ok := e.(sched.Command); ok && c.Step == sched.StepJudged {
-				at = min(c.Time.Add(500*time.Millisecond), last)
+				at = min(c.Time.Add(3*time.Second), last)
 			}
 		}
 	})
@@ -164,7 +175,7 @@ func simulated(ctx context.Context, seed uint64) (ui.Options, error) {
 		{Op: sched.OpPreempt, Count: 40, Every: 50 * time.Millisecond},
 	} {
 		if in.Gen = gen(b); in.Gen == 0 {
-			return ui.Options{}, errors.New("the simulated GPU has no TSG 0:0:7")
+			return ui.Options{}, errors.New("the simulated GPU has no TSG")
 		}
 		p, err := c.Prepare(in)
 		if err != nil {
@@ -184,10 +195,11 @@ func simulated(ctx context.Context, seed uint64) (ui.Options, error) {
 	return ui.Options{Board: b, Controller: armed{c}}, nil
 }
 
-// gen is the generation of the TSG that the commands are for.
+// gen is the generation of the TSG that the commands are for: the first one,
+// which the screen selects.
 func gen(b *sched.Board) uint64 {
 	for _, t := range b.Snapshot(sched.SnapshotOptions{}).TSGs {
-		if t.ID == (sched.TSGID{TSG: 7}) {
+		if t.ID.Runlist == 0 && t.ID.GPU == 0 {
 			return t.Gen
 		}
 	}
