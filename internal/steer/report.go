@@ -53,6 +53,8 @@ type ProcReport struct {
 
 // Phase is what the trace says of one GPU in one phase.
 type Phase struct {
+	From    sched.Time   `json:"from_ns"` // since the epoch
+	To      sched.Time   `json:"to_ns"`
 	Seconds float64      `json:"seconds"` // of trace
 	Tax     *float64     `json:"switch_tax"`
 	Torn    float64      `json:"torn"` // part of the turns left out, because records are missing
@@ -62,7 +64,7 @@ type Phase struct {
 
 // PhaseOf reports a span for the members of an assignment.
 func PhaseOf(s *Span, members []Member) Phase {
-	p := Phase{Seconds: s.Read.Seconds(), Tax: s.Tax(), Torn: s.TornShare()}
+	p := Phase{From: s.From, To: s.To, Seconds: s.Read.Seconds(), Tax: s.Tax(), Torn: s.TornShare()}
 	if s.Competed == 0 {
 		p.Why = "nothing competed: a context alone on its engine is never switched, and leaves no trace"
 	}
