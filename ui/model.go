@@ -27,6 +27,7 @@ const (
 	numbersEvery = time.Second // a multiple of picturesEach
 	picturesEach = 500 * time.Millisecond
 	seekStep     = 5 * time.Second
+	beginning    = 10 * time.Second // after which an idle machine is taken to be one
 	// rewindPatience is how long a selection waits for its TSG after a replay
 	// went back.
 	rewindPatience = 3 * time.Second
@@ -250,9 +251,15 @@ func (m *Model) tick() {
 			m.dirty = true
 		}
 	}
-	if m.live == nil || m.every(picturesEach) || m.waiting() {
+	if m.live == nil || m.every(picturesEach) || m.begins() || m.waiting() {
 		m.renew(false)
 	}
+}
+
+// begins tells whether there is nothing to see yet, or a replay is on its way
+// back to where it was: what comes first is then shown at once.
+func (m *Model) begins() bool {
+	return len(m.live.TSGs) == 0 && m.frames < int(beginning/m.frame()) || m.rewound > 0
 }
 
 // waiting tells whether a lamp is still waiting: then every frame counts.

@@ -21,6 +21,7 @@ const settle = 2 * time.Second
 type result struct {
 	cpu     float64       // of one core
 	early   float64       // bytes resident, as the measurement begins
+	half    float64       // bytes, half the time later
 	rss     float64       // bytes, at the end
 	mostRSS float64       // bytes
 	bytes   float64       // a second, to the terminal
@@ -105,7 +106,14 @@ func measure(s subject, span time.Duration) (r result, err error) {
 	if r.early, _, err = memory(cmd.Process.Pid); err != nil {
 		return r, err
 	}
-	if err := pause(span - settle); err != nil {
+	half := (span - settle) / 2
+	if err := pause(half); err != nil {
+		return r, err
+	}
+	if r.half, _, err = memory(cmd.Process.Pid); err != nil {
+		return r, err
+	}
+	if err := pause(span - settle - half); err != nil {
 		return r, err
 	}
 	cpu1, err := cpuTime(cmd.Process.Pid)
