@@ -1,6 +1,12 @@
 package ui
 
-import "tsgtop/internal/sched"
+import (
+	"fmt"
+	"slices"
+
+	"tsgtop/internal/sched"
+	"tsgtop/internal/text"
+)
 
 // helpScreen is the key table of the screen that it was asked for on, and what
 // the signs mean.
@@ -33,7 +39,7 @@ func (s *helpScreen) act(a action) {
 func (s *helpScreen) lines(m *Model) []string {
 	return m.frameOf(nil, nil, nil, func(height int) []string {
 		out := []string{s.rule("keys on " + screenNames[s.of])}
-		all := append(s.keys(), s.legend()...)
+		all := slices.Concat(s.keys(), s.legend(), s.limits())
 		s.total, s.height = len(all), max(height-1, 0)
 		s.top = max(min(s.top, s.total-s.height), 0)
 		out = append(out, all[s.top:min(s.top+s.height, s.total)]...)
@@ -156,14 +162,52 @@ func (s *helpScreen) legend() []string {
 	return out
 }
 
-// wrap breaks text of our own at spaces.
+// limits says of each probe that does not work, or not wholly, why, and what
+// would help. Nothing where all do.
+func (s *helpScreen) limits() []string {
+	if s.live == nil {
+		return nil
+	}
+	var out []string
+	for i := range s.live.Probes {
+		p := &s.live.Probes[i]
+		if p.State == sched.ProbeOK {
+			continue
+		}
+		name := p.Probe
+		if p.GPU != sched.Unknown {
+			name += fmt.Sprintf(" GPU%d", p.GPU)
+		}
+		sentence := fmt.Sprintf("%s %s", name, p.State)
+		if p.Why != "" {
+			sentence += ": " + p.Why
+		}
+		if p.Help != "" {
+			sentence += "; help: " + p.Help
+		}
+		for _, w := range wrap(s.own(text.Cut(sentence, 600, s.signs.ascii)), s.width-2) {
+			out = append(out, s.line().put(rolePlain, " ").put(rolePlain, w).String())
+		}
+	}
+	if len(out) == 0 {
+		return nil
+	}
+	return append([]string{s.rule("what does not work here")}, out...)
+}
+
+// wrap breaks a sentence at spaces. It must be safe to show; its characters may
+// be wider than a cell.
 func wrap(s string, width int) []string {
 	var out []string
 	for cellCount(s) > width && width > 0 {
-		cut := width
 		rs := []rune(s)
-		for i := width; i > width/2; i-- {
-			if rs[i] == ' ' {
+		fits := 1
+		for fits < len(rs) && cellCount(string(rs[:fits+1])) <= width {
+			fits++
+		}
+		cut := fits
+		for i := fits; i > fits/2; i-- {
+			if i < len(rs) && rs[i] == ' ' {
 				cut = i
 				break
 			}
