@@ -83,9 +83,9 @@ func (o *options) play(ctx context.Context, po recording.PlayerOptions, at strin
 	if err != nil {
 		return err
 	}
-	closed := false
+	broken := false // what failed may hold a lock: the program's end then closes what is open
 	defer func() {
-		if !closed {
+		if !broken {
 			s.close()
 		}
 	}()
@@ -130,7 +130,11 @@ func (o *options) play(ctx context.Context, po recording.PlayerOptions, at strin
 	} else {
 		rec := newRecorder(s.board, o.recordDir, recording.WriterOptions{Args: o.args, ToolVersion: version})
 		uo.Recorder = rec
-		defer rec.end(func(l string) { fmt.Fprintln(o.err, "tsgtop: "+text.Clean(l)) })
+		defer func() {
+			if !broken {
+				rec.end(func(l string) { fmt.Fprintln(o.err, "tsgtop: "+text.Clean(l)) })
+			}
+		}()
 	}
 	if l, ok := s.src.(sched.Looker); ok {
 		uo.Looker = l
@@ -144,19 +148,52 @@ func (o *options) play(ctx context.Context, po recording.PlayerOptions, at strin
 		s.board.Feed([]sched.Event{sched.ProbeStatus{Time: sched.Now(), Probe: "undo", GPU: sched.Unknown, State: sched.ProbeLimited, Why: strings.Join(said, "; ")}})
 	}
 	err = screenError(ui.Run(ctx, uo))
+	broken = codeOf(err) == exitInternal
 	// What was changed is put back, or named, also where the screen broke.
-	left, undoErr := done()
+	left, undoErr := undone(done, broken)
 	for _, l := range append(said, left...) {
 		fmt.Fprintln(o.err, "tsgtop: "+text.Clean(l))
 	}
-	if undoErr != nil {
+	switch {
+	case undoErr == nil:
+	case broken: // what failed is told too, and has the exit code
+		fmt.Fprintln(o.err, "tsgtop: "+text.Clean(undoErr.Error()))
+	default:
 		err = undoErr
 	}
-	if codeOf(err) == exitInternal {
-		// What failed may hold a lock: what is open is closed by the program's end.
-		closed = true
-	}
 	return err
+}
+
+// brokenUndo is how long putting back may take where something failed, and
+// with it perhaps what is needed for it.
+var brokenUndo = 10 * time.Second
+
+// undone puts back what was changed. It waits as long as that takes, unless the
+// program is broken.
+func undone(done func() ([]string, error), broken bool) (left []string, err error) {
+	if !broken {
+		return done()
+	}
+	type answer struct {
+		left []string
+		err  error
+	}
+	c := make(chan answer, 1)
+	go func() {
+		defer func() {
+			if r := recover(); r != nil {
+				c <- answer{err: fmt.Errorf("putting back what was changed failed: %v; see tsgtop restore", r)}
+			}
+		}()
+		l, err := done()
+		c <- answer{l, err}
+	}()
+	select {
+	case a := <-c:
+		return a.left, a.err
+	case <-time.After(brokenUndo):
+		return nil, errors.New("what was changed could not be put back in time; see tsgtop restore")
+	}
 }
 
 // screenWait is the longest wait for CHANGED of a command from the screen.

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"tsgtop/internal/crash"
 	"tsgtop/ui"
@@ -30,5 +31,24 @@ func TestScreenEndsWithItsCode(t *testing.T) {
 		if err != nil && (!strings.Contains(err.Error(), tc.says) || tc.says == "" && err.Error() != "") {
 			t.Errorf("%v: says %q", tc.err, err)
 		}
+	}
+}
+
+// TestBrokenProgramDoesNotHang: what failed may hold what the undo waits for.
+func TestBrokenProgramDoesNotHang(t *testing.T) {
+	was := brokenUndo
+	brokenUndo = 10 * time.Millisecond
+	defer func() { brokenUndo = was }()
+	hangs := make(chan struct{})
+	defer close(hangs)
+	if _, err := undone(func() ([]string, error) { <-hangs; return nil, nil }, true); err == nil || !strings.Contains(err.Error(), "tsgtop restore") {
+		t.Errorf("one that hangs: %v", err)
+	}
+	if _, err := undone(func() ([]string, error) { panic("torn") }, true); err == nil || !strings.Contains(err.Error(), "torn") {
+		t.Errorf("one that fails: %v", err)
+	}
+	brokenUndo = time.Minute
+	if left, err := undone(func() ([]string, error) { return []string{"x"}, nil }, true); err != nil || len(left) != 1 {
+		t.Errorf("one that works: %v, %v", left, err)
 	}
 }
