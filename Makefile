@@ -8,13 +8,14 @@ CLANG   ?= clang-14
 HAVE_CC := $(shell command -v $${CC:-gcc} >/dev/null 2>&1 && echo yes)
 TAGS    ?= $(if $(HAVE_CC),,nonvml)
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
-LDFLAGS := -X tsgtop/internal/cli.version=$(VERSION)
+COMMIT  ?= $(shell git rev-parse HEAD 2>/dev/null)
+LDFLAGS := -X tsgtop/internal/cli.version=$(VERSION) -X tsgtop/internal/cli.commit=$(COMMIT)
 K       ?= 6.12,6.1
 
 export CGO_ENABLED := $(if $(HAVE_CC),1,0)
 
 .DEFAULT_GOAL := help
-.PHONY: help run build test test-vm lint generate check-generated bench fuzz screens dist clean FORCE
+.PHONY: help run build test test-vm lint generate check-generated bench fuzz screens dist test-dist clean FORCE
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-zA-Z_-]+:.*## /{printf "  %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -57,6 +58,12 @@ fuzz: ## run each fuzz test for 10 seconds
 
 screens: ## make the pictures in docs/screens from the built-in recording (without one: from the simulated GPU)
 	$(GO) run -tags '$(TAGS)' ./internal/shot/cmd/screens -o docs/screens
+
+dist: ## make tarballs and .deb packages in dist/ (ARCHES="amd64 arm64"); needs the Go module proxy for nfpm
+	VERSION='$(VERSION)' COMMIT='$(COMMIT)' GO='$(GO)' packaging/dist.sh
+
+test-dist: ## make the packages of this architecture, install them in a clean root and run them
+	TSGTOP_TEST_DIST=1 $(GO) test -count=1 -v ./packaging/...
 
 clean: ## remove what was built
 	rm -rf tsgtop dist
