@@ -13,6 +13,7 @@ import (
 
 	"tsgtop/actions/audit"
 	"tsgtop/actions/journal"
+	"tsgtop/internal/crash"
 	"tsgtop/internal/sched"
 )
 
@@ -286,7 +287,7 @@ func (c *Controller) Submit(p Preview) (id string, err error) {
 	r.unlock = unlock
 	c.flying[p.Target.Object] = r
 	r.judge = newJudge(c, r.cmd)
-	go r.begin()
+	crash.Go(r.begin)
 	return r.cmd.ID, nil
 }
 

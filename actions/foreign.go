@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"tsgtop/actions/journal"
+	"tsgtop/internal/crash"
 	"tsgtop/internal/sched"
 )
 
@@ -90,7 +91,7 @@ func (f *foreign) since(op sched.Op, o sched.Object) (words string, yes bool) {
 // left to put back, also if tsgtop is killed. It does not wait: it is called
 // while the board hands out events.
 func (c *Controller) overtake(v valueOf) {
-	go func() {
+	crash.Go(func() {
 		c.mu.Lock()
 		var runs []*run
 		for k, stack := range c.stacks {
@@ -107,7 +108,7 @@ func (c *Controller) overtake(v valueOf) {
 				return
 			}
 		}
-	}()
+	})
 }
 
 // overtaken lets go of a command's value, which somebody else has set since.

@@ -13,6 +13,7 @@ import (
 
 	"tsgtop/actions/audit"
 	"tsgtop/actions/journal"
+	"tsgtop/internal/crash"
 	"tsgtop/internal/rm"
 	"tsgtop/internal/sched"
 )
@@ -285,13 +286,13 @@ func (k *Keeper) send(ctx context.Context, x *kept, w Wish, unlock func()) error
 	x.waiting = true
 	k.mu.Unlock()
 	done := make(chan error, 1)
-	go func() {
+	crash.Go(func() {
 		res := c.o.Actuator.Do(context.Background(), q)
 		cmd, err := k.answered(x, w, res)
 		unlock()
 		c.o.Board.Feed([]sched.Event{cmd})
 		done <- err
-	}()
+	})
 	began := c.o.Clock.Now()
 	select { // it mostly comes within a millisecond
 	case err := <-done:

@@ -13,6 +13,7 @@ import (
 	"tsgtop/actions/audit"
 	"tsgtop/actions/journal"
 	"tsgtop/actions/verdict"
+	"tsgtop/internal/crash"
 	"tsgtop/internal/sched"
 )
 
@@ -329,7 +330,7 @@ func (r *run) judged() happening {
 		}
 		if r.life.value && !asking && clock.Now().Sub(asked) >= countersEvery {
 			asking, asked = true, clock.Now()
-			go func() { counters <- r.c.o.Actuator.Counters(context.Background(), r.cmd.Target) }()
+			crash.Go(func() { counters <- r.c.o.Actuator.Counters(context.Background(), r.cmd.Target) })
 		}
 		clock.Sleep(context.Background(), look)
 	}
