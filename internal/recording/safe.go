@@ -40,7 +40,7 @@ func mapText(e sched.Event, f func(string) string) sched.Event {
 		v.Calls = mapCalls(v.Calls, f)
 		return v
 	case sched.Inventory:
-		v.Why = f(v.Why)
+		v.Why, v.TSGs = f(v.Why), mapFound(v.TSGs, f)
 		return v
 	case sched.Xid:
 		v.PCI, v.Name, v.Text, v.From = f(v.PCI), f(v.Name), f(v.Text), f(v.From)
@@ -74,6 +74,22 @@ func mapCalls(calls []sched.Call, f func(string) string) []sched.Call {
 		calls[i] = c
 	}
 	return calls
+}
+
+// mapFound copies the TSGs only where a word in one changes.
+func mapFound(tsgs []sched.FoundTSG, f func(string) string) []sched.FoundTSG {
+	copied := false
+	for i := range tsgs {
+		from := sched.ValueFrom(f(string(tsgs[i].TimesliceFrom)))
+		if from == tsgs[i].TimesliceFrom {
+			continue
+		}
+		if !copied {
+			tsgs, copied = slices.Clone(tsgs), true
+		}
+		tsgs[i].TimesliceFrom = from
+	}
+	return tsgs
 }
 
 func mapCommand(v sched.Command, f func(string) string) sched.Command {

@@ -4,10 +4,13 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"tsgtop/internal/sched"
 )
 
 // What is no regular file is refused before anything is read from it; a pipe
@@ -66,6 +69,54 @@ func TestWhereNothingCanBeWritten(t *testing.T) {
 		}
 		if _, ok := err.(*fs.PathError); ok {
 			t.Errorf("%s: %v does not say what was tried", path, err)
+		}
+	}
+}
+
+// Every string that any event has is made safe, those that a field was added for
+// later too.
+func TestEveryStringIsMadeSafe(t *testing.T) {
+	const bad = "a\x1b[2J\u202eb\u009b\xff\n"
+	var poison func(v reflect.Value)
+	poison = func(v reflect.Value) {
+		switch v.Kind() {
+		case reflect.String:
+			v.SetString(bad)
+		case reflect.Pointer:
+			v.Set(reflect.New(v.Type().Elem()))
+			poison(v.Elem())
+		case reflect.Slice:
+			v.Set(reflect.MakeSlice(v.Type(), 2, 2))
+			poison(v.Index(0))
+			poison(v.Index(1))
+		case reflect.Map:
+			k, e := reflect.New(v.Type().Key()).Elem(), reflect.New(v.Type().Elem()).Elem()
+			poison(k)
+			poison(e)
+			v.Set(reflect.MakeMap(v.Type()))
+			v.SetMapIndex(k, e)
+		case reflect.Struct:
+			for i := range v.NumField() {
+				poison(v.Field(i))
+			}
+		}
+	}
+	for _, e := range allTypes {
+		v := reflect.New(reflect.TypeOf(e)).Elem()
+		poison(v)
+		met := 0
+		eachString(v, func(string) { met++ })
+		given := v.Interface().(sched.Event)
+		safeText(t, safeEvent(given))
+		eachString(reflect.ValueOf(given), func(s string) {
+			if s != bad {
+				t.Errorf("%T: the event that was given was changed: %q", e, s)
+			}
+		})
+		kept := 0
+		eachString(reflect.ValueOf(safeEvent(given)), func(string) { kept++ })
+		if kept != met {
+			t.Errorf("%T: %d strings became %d", e, met, kept)
 		}
 	}
 }

@@ -81,7 +81,7 @@ func callJSON(c *Call) CallJSON {
 	out := CallJSON{
 		Time: jsonTime(c.Start), DurUS: Ptr(float64(c.End-c.Start) / 1e3), PID: c.PID, TID: c.TID, File: c.File,
 		Kind: KindName(c.Kind), Name: CallName(c), Client: Ptr(c.Client), Parent: knownHandle(c.Parent), Object: Ptr(c.Object),
-		Status: rm.StatusName(c.Status), Errno: c.Errno, Where: c.Where, Params: c.Params, Command: c.Command,
+		Status: rm.StatusName(c.Status), Errno: c.Errno, Where: Where(text.Clean(string(c.Where))), Params: c.Params, Command: text.Clean(c.Command),
 	}
 	switch c.Kind {
 	case CallControl:
@@ -101,9 +101,9 @@ func callJSON(c *Call) CallJSON {
 
 func lifecycleJSON(f *Lifecycle) CallJSON {
 	return CallJSON{
-		Time: jsonTime(f.Time), PID: f.PID, Kind: string(f.Kind), Client: Ptr(f.Object.Client), Object: knownHandle(f.Object.Handle),
+		Time: jsonTime(f.Time), PID: f.PID, Kind: text.Clean(string(f.Kind)), Client: Ptr(f.Object.Client), Object: knownHandle(f.Object.Handle),
 		TSG:    &LSTSGID{knownInt(f.ID.GPU), knownInt(f.ID.Runlist), knownInt(f.ID.TSG)},
-		Status: rm.StatusName(f.Status), Value: f.Value, Command: f.Command,
+		Status: rm.StatusName(f.Status), Value: f.Value, Command: text.Clean(f.Command),
 	}
 }
 

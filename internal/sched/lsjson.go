@@ -115,14 +115,14 @@ func (t *TSGView) ls(window Window) LSTSG {
 		Exe: text.Clean(t.Process.Exe), User: text.Clean(t.Process.User),
 		Cgroup: text.Clean(t.Process.Cgroup), Unit: text.Clean(t.Process.Unit),
 		TimesliceUS: t.Timeslice, Interleave: t.Interleave,
-		ResidencyUS: sc.Residency, WaitUS: sc.Wait, Share: sc.Share, TurnsPerS: sc.TurnsPerS, WhyNull: sc.WhyNull,
+		ResidencyUS: sc.Residency, WaitUS: sc.Wait, Share: sc.Share, TurnsPerS: sc.TurnsPerS, WhyNull: text.Clean(sc.WhyNull),
 		Channels: make([]LSChannel, 0, len(t.Channels)),
 	}
 	if t.Engine != nil {
 		out.Engine = Ptr(rm.EngineName(*t.Engine))
 	}
 	if t.TimesliceFrom != FromNowhere {
-		out.TimesliceFrom = Ptr(string(t.TimesliceFrom))
+		out.TimesliceFrom = Ptr(text.Clean(string(t.TimesliceFrom)))
 	}
 	if !t.Context {
 		out.Client = Ptr(t.Object.Client)
@@ -232,7 +232,7 @@ func (s *Snapshot) ScoreOutput(window Window) ScoreOutput {
 		out.TSGs = append(out.TSGs, ScoreTSG{
 			GPU: t.GPU, Runlist: t.Runlist, TSG: t.TSG, Client: t.Client, Object: t.Object, PID: t.PID, Exe: t.Exe,
 			TimesliceUS: t.TimesliceUS, Turns: sc.Turns, TurnsPerS: sc.TurnsPerS, Share: sc.Share,
-			ResidencyUS: sc.Residency, WaitUS: sc.Wait, OffUS: sc.Off, WhyNull: sc.WhyNull,
+			ResidencyUS: sc.Residency, WaitUS: sc.Wait, OffUS: sc.Off, WhyNull: text.Clean(sc.WhyNull),
 		})
 	}
 	return out
