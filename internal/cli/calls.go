@@ -116,7 +116,7 @@ func streamCalls(ctx context.Context, o *options, s *opened, want func(*sched.Ca
 		if o.json {
 			werr = writeJSON(o.out, sched.LineJSON(l, s.board.ExeOf))
 		} else {
-			_, werr = fmt.Fprintln(o.out, text.Clean(callText(l)))
+			_, werr = fmt.Fprintln(o.out, callText(l))
 		}
 	}
 	untap := s.board.TapLines(print)
@@ -146,8 +146,10 @@ func streamCalls(ctx context.Context, o *options, s *opened, want func(*sched.Ca
 	}
 }
 
-// callText is one line for people.
-func callText(l *sched.CallLine) string {
+// callText is one line for people, made safe.
+func callText(l *sched.CallLine) string { return text.Clean(callWords(l)) }
+
+func callWords(l *sched.CallLine) string {
 	switch {
 	case l.Call != nil:
 		c := l.Call
