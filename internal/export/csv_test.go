@@ -166,7 +166,7 @@ func TestFullDisk(t *testing.T) {
 			return Cast(context.Background(), sourceOf(events), CastOptions{Width: 80, Height: 24, First: story0, Last: story0 + 60e9}, w)
 		},
 	} {
-		for _, room := range []int{0, 400_000} {
+		for _, room := range []int{0, 40_000} {
 			if err := f(&fullDisk{room}); !errors.Is(err, errFull) {
 				t.Errorf("%s with room for %d bytes: %v", name, room, err)
 			}
