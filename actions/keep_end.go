@@ -13,6 +13,12 @@ import (
 	"tsgtop/internal/sched"
 )
 
+// Timeslice reads RM's own copy of a TSG's timeslice, in us; nil: it cannot be read.
+func (k *Keeper) Timeslice(ctx context.Context, row *sched.TSGView) (*uint64, error) {
+	i, err := k.c.o.Actuator.Inspect(ctx, targetOf(row))
+	return i.Timeslice, err
+}
+
 // LetGo puts back those values for which drop says so.
 func (k *Keeper) LetGo(ctx context.Context, drop func(op sched.Op, t sched.Target) bool) []Outcome {
 	k.mu.Lock()

@@ -173,6 +173,13 @@ func (s *Steward) Watch(gpu int) *steer.Meter {
 	return m
 }
 
+// Unwatch ends a meter.
+func (s *Steward) Unwatch(m *steer.Meter) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.meters, m)
+}
+
 // Locked runs f while no step runs: for who reads a meter.
 func (s *Steward) Locked(f func()) {
 	s.mu.Lock()
@@ -193,6 +200,22 @@ func (s *Steward) Step(ctx context.Context) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := s.o.Clock.Now()
+	s.look(now)
+	if s.on {
+		s.set(ctx, now)
+	}
+	s.release(ctx, now)
+	s.count()
+}
+
+// Look is a step that changes nothing: only the meters go on.
+func (s *Steward) Look() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.look(s.o.Clock.Now())
+}
+
+func (s *Steward) look(now sched.Time) {
 	var span time.Duration
 	for m := range s.meters {
 		span = max(span, m.LaneSpan(now))
@@ -212,11 +235,6 @@ func (s *Steward) Step(ctx context.Context) {
 	for _, n := range s.now.Notes {
 		s.once(n)
 	}
-	if s.on {
-		s.set(ctx, now)
-	}
-	s.release(ctx, now)
-	s.count()
 }
 
 // limit notes between which timeslices each best-effort process's short turns are
@@ -288,7 +306,10 @@ func (s *Steward) set(ctx context.Context, now sched.Time) {
 		v := w.Row
 		has := s.o.Keeper.Has(sched.OpTimeslice, v.Gen)
 		differs := v.Timeslice == nil || *v.Timeslice != w.US
-		if last, ok := s.checked[v.Gen]; ok && now.Sub(last) < checkEvery && !(has && differs) {
+		// A value that the stream of calls shows to differ is set at once; where only
+		// RM's own copy would tell, that is read now and then.
+		surely := differs && (!has || v.TimesliceFrom == sched.FromSeen)
+		if last, ok := s.checked[v.Gen]; ok && now.Sub(last) < checkEvery && !surely {
 			continue
 		}
 		s.checked[v.Gen] = now
