@@ -161,9 +161,9 @@ func openRecording(name string) (io.Reader, func(), error) {
 		}
 		return r, func() {}, nil
 	}
-	f, err := os.Open(name)
+	f, err := recording.OpenFile(name)
 	if err != nil {
-		return nil, nil, fail(exitUsage, "no recording can be opened there: %w", err)
+		return nil, nil, fail(exitUsage, "%w", err)
 	}
 	return f, func() { f.Close() }, nil
 }
