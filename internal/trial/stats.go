@@ -122,7 +122,7 @@ func short(x float64) string {
 // probability 1-tail.
 func tQuantile(tail, df float64) float64 {
 	low, high := 0.0, 1e4
-	for range 100 {
+	for range 50 {
 		mid := (low + high) / 2
 		if tTail(mid, df) > tail {
 			low = mid
@@ -136,7 +136,7 @@ func tQuantile(tail, df float64) float64 {
 // tTail is the probability that Student's t is over x >= 0, by Simpson's rule on
 // the angle atan(x/sqrt(df)), over which the density is a power of the cosine.
 func tTail(x, df float64) float64 {
-	const steps = 2000
+	const steps = 200
 	f := func(a float64) float64 { return math.Pow(math.Cos(a), df-1) }
 	from := math.Atan(x / math.Sqrt(df))
 	integral := func(from float64) float64 {

@@ -1,0 +1,3 @@
+package trial
+
+//go:generate go run ./cmd/chips ../../docs/chips ../../docs/chips.md
