@@ -60,10 +60,10 @@ screens: ## make the pictures in docs/screens from the built-in recording (witho
 	$(GO) run -tags '$(TAGS)' ./internal/shot/cmd/screens -o docs/screens
 
 dist: ## make tarballs and .deb packages in dist/ (ARCHES="amd64 arm64"); needs the Go module proxy for nfpm
-	VERSION='$(VERSION)' COMMIT='$(COMMIT)' GO='$(GO)' packaging/dist.sh
+	VERSION='$(VERSION)' COMMIT='$(COMMIT)' GO='$(GO)' internal/packaging/dist.sh
 
 test-dist: ## make the packages of this architecture, install them in a clean root and run them
-	TSGTOP_TEST_DIST=1 $(GO) test -count=1 -v ./packaging/...
+	TSGTOP_TEST_DIST=1 $(GO) test -count=1 -v ./internal/packaging/...
 
 clean: ## remove what was built
 	rm -rf tsgtop dist

@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"os"
 
-	"tsgtop/packaging/internal/glibc"
+	"tsgtop/internal/packaging/internal/glibc"
 )
 
 func main() {

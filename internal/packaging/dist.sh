@@ -9,7 +9,7 @@
 # NVML needs cgo. For an architecture without a C compiler here the program is
 # built without NVML, which its package says.
 set -euo pipefail
-cd "$(dirname "$0")/.."
+cd "$(dirname "$0")/../.."
 
 GO=${GO:-go}
 # The newest one whose dependencies the module proxy has.
@@ -55,7 +55,7 @@ build() { # ARCH FILE
 }
 
 glibc_floor() { # the newest version of glibc's symbols that a program needs; nothing for a static one
-	$GO run ./packaging/glibcfloor "$1"
+	$GO run ./internal/packaging/glibcfloor "$1"
 }
 
 rm -rf "$out"
@@ -128,8 +128,8 @@ cp kmod/*.c kmod/*.h kmod/Kbuild kmod/Makefile kmod/LICENSE kmod/README.md "$src
 cp kmod/scripts/* "$src/scripts/"
 sed "s/^PACKAGE_VERSION=.*/PACKAGE_VERSION=\"$package_version\"/" kmod/dkms.conf >"$src/dkms.conf"
 chmod -R u=rwX,go=rX "$src"
-sed "s/@VERSION@/$package_version/" packaging/dkms-postinst.sh >"$stage/dkms/postinst"
-sed "s/@VERSION@/$package_version/" packaging/dkms-prerm.sh >"$stage/dkms/prerm"
+sed "s/@VERSION@/$package_version/" internal/packaging/dkms-postinst.sh >"$stage/dkms/postinst"
+sed "s/@VERSION@/$package_version/" internal/packaging/dkms-prerm.sh >"$stage/dkms/prerm"
 cat >"$stage/dkms/nfpm.yaml" <<YAML
 name: tsgtop-dkms
 arch: all

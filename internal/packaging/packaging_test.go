@@ -11,14 +11,14 @@ import (
 	"strings"
 	"testing"
 
-	"tsgtop/packaging/internal/glibc"
+	"tsgtop/internal/packaging/internal/glibc"
 )
 
 // statedFloor is what docs/packages.md says of the packages for Debian 12 and newer.
 const statedFloor = "2.34"
 
 func TestStatedFloor(t *testing.T) {
-	b, err := os.ReadFile("../docs/packages.md")
+	b, err := os.ReadFile("../../docs/packages.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,7 +61,7 @@ func TestDist(t *testing.T) {
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("dist.sh: %v\n%s", err, out)
 	}
-	dist, err := filepath.Abs("../dist")
+	dist, err := filepath.Abs("../../dist")
 	if err != nil {
 		t.Fatal(err)
 	}
