@@ -246,6 +246,11 @@ func (r *runner) measure(ctx context.Context, arm trial.Arm, runs []trial.Run, s
 		err = nil
 	}
 	to := r.Clock.Now()
+	r.st.Locked(func() {
+		for _, m := range r.meters {
+			m.End(to)
+		}
+	})
 	// What has not been read of the trace yet.
 	r.Clock.Sleep(context.Background(), lookEvery)
 	r.st.Look()

@@ -375,6 +375,10 @@ func (o *options) openActing(ctx context.Context, what string, co controlOptions
 			return nil, ctx.Err()
 		}
 	}
+	// What there is follows within milliseconds.
+	for until := time.Now().Add(time.Second); len(s.board.Snapshot(sched.SnapshotOptions{}).TSGs) == 0 && time.Now().Before(until) && ctx.Err() == nil; {
+		time.Sleep(5 * time.Millisecond)
+	}
 	if err := o.recovered(ctx, c); err != nil {
 		a.close()
 		return nil, err

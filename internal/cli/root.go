@@ -93,7 +93,7 @@ says so and opens the built-in recording.`,
 	root.Flags().BoolVar(&o.keep, "keep", false, "keep what was changed when the screen is closed, and list it")
 	root.AddCommand(
 		newDemo(o), newLS(o), newCalls(o), newScore(o), newRecord(o), newReplay(o), newExport(o), newServe(o),
-		newPreempt(o), newTimeslice(o), newInterleave(o), newProtect(o), newRestore(o),
+		newPreempt(o), newTimeslice(o), newInterleave(o), newProtect(o), newExperiment(o), newRestore(o),
 		newDoctor(o), newVersion(o), newMan(root),
 	)
 	return root

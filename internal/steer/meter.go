@@ -164,9 +164,11 @@ func NewMeter(gpu int) *Meter {
 // Begin starts a span at an instant and gives the one before.
 func (m *Meter) Begin(at sched.Time) *Span {
 	old := m.cur
-	old.To = at
+	if old.To == 0 || old.To > at {
+		old.To = at
+	}
 	if old.From > 0 {
-		old.Read = max(0, min(at, m.done).Sub(old.From))
+		old.Read = max(0, min(old.To, m.done).Sub(old.From))
 	}
 	m.cur = Span{From: at, Uses: map[Proc]*Use{}}
 	if m.done == 0 {
@@ -174,6 +176,10 @@ func (m *Meter) Begin(at sched.Time) *Span {
 	}
 	return &old
 }
+
+// End has the span end at an instant: what is read of the trace from then on
+// belongs to none until the next Begin.
+func (m *Meter) End(at sched.Time) { m.cur.To = at }
 
 // Peek is the span so far.
 func (m *Meter) Peek() *Span {
@@ -240,7 +246,7 @@ func (m *Meter) turn(t sched.Turn, next *sched.Turn, gaps []sched.Time) {
 	}
 	gapAfter := next != nil && slices.ContainsFunc(gaps, func(g sched.Time) bool { return g > t.End && g <= next.Start })
 	defer m.note(t, p)
-	if t.Start < m.cur.From {
+	if t.Start < m.cur.From || m.cur.To > 0 && t.End > m.cur.To {
 		return
 	}
 	u := m.use(p)

@@ -179,8 +179,7 @@ func (r *Report) changed(a *ArmReport) sched.Lamp {
 	case "interleave":
 		return r.changedInterleave(a)
 	case "preempt":
-		e := a.Effect("residency_mean_us")
-		return r.oneWay(e, shiftDown, "residency, mean")
+		return r.changedPreempt(a)
 	}
 	if a.Roles {
 		return r.oneWay(a.Effect("others_residency_p50_us"), shiftDown, "the others' residency p50")
@@ -207,6 +206,24 @@ func (r *Report) oneWay(e Effect, want shift, words string) sched.Lamp {
 		return l
 	}
 	l.Why = words + " " + e.String()
+	return l
+}
+
+// leastCuts is how many preempts that can have found the target on its engine
+// there must be for each of its turns, for them to show.
+const leastCuts = 0.5
+
+func (r *Report) changedPreempt(a *ArmReport) sched.Lamp {
+	l := r.oneWay(a.Effect("residency_mean_us"), shiftDown, "residency, mean")
+	share, turns := a.Effect("share").Base, a.Effect("turns_per_s").Base
+	each := r.Plan.WarmUp + r.Plan.Measure
+	if l.State != sched.LampNo || share == nil || turns == nil || each <= 0 {
+		return l
+	}
+	rate := float64(a.Calls.Sent) / (float64(a.Runs+a.Useless) * each.Seconds())
+	if rate**share < leastCuts**turns {
+		l.State, l.Why = sched.LampUnknown, fmt.Sprintf("%s; but only %.0f preempts a second were sent, too few for %.0f turns a second to show it", l.Why, rate, *turns)
+	}
 	return l
 }
 
