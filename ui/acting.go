@@ -52,6 +52,10 @@ func (m *Model) acting(a action) tea.Cmd {
 		m.panel = newTimeslicePanel(m, t)
 	case actInterleave:
 		m.panel = newInterleavePanel(t)
+	case actMarkLC:
+		return m.steer(t, roleLC)
+	case actMarkBE:
+		return m.steer(t, roleBE)
 	}
 	return nil
 }

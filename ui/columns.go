@@ -54,6 +54,9 @@ var allColumns = []column{
 		compare: func(_ *Common, a, b *sched.TSGView) int {
 			return cmp.Compare(engineText(a.Engine), engineText(b.Engine))
 		}},
+	{id: "role", title: "ROLE", width: 4, rank: 8, left: true, cell: roleCell,
+		compare: func(c *Common, a, b *sched.TSGView) int { return cmp.Compare(roleWord(c, a), roleWord(c, b)) },
+		known:   func(c *Common, t *sched.TSGView) bool { return roleWord(c, t) != "" }},
 	{id: "timeslice", title: "TIMESLICE", width: 9, rank: 4, highFirst: true, cell: timesliceCell,
 		compare: func(_ *Common, a, b *sched.TSGView) int { return cmp.Compare(deref(a.Timeslice), deref(b.Timeslice)) },
 		known:   func(_ *Common, t *sched.TSGView) bool { return t.Timeslice != nil }},

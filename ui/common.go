@@ -114,6 +114,13 @@ func (c *Common) can(n need) (string, bool) {
 		if why := c.whyReadOnly(); why != "" {
 			return why, false
 		}
+	case needRoles:
+		if why := c.whyReadOnly(); why != "" {
+			return why, false
+		}
+		if c.opts.Roles == nil {
+			return "nothing keeps roles here", false
+		}
 	case needController:
 		if ctl := c.opts.Controller; ctl == nil || ctl.Why() != "" {
 			return c.whyReadOnly(), false

@@ -72,7 +72,7 @@ func (h *harness) run(cmd tea.Cmd) {
 	case nil:
 	case tea.QuitMsg:
 		h.quit = true
-	case preparedMsg, submittedMsg, undoneMsg, armedMsg, recordedMsg, failedMsg, crashMsg:
+	case preparedMsg, submittedMsg, undoneMsg, armedMsg, recordedMsg, failedMsg, crashMsg, roleMsg:
 		h.send(msg)
 	}
 }

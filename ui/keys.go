@@ -52,6 +52,8 @@ const (
 	actRepeat
 	actTimeslice
 	actInterleave
+	actMarkLC
+	actMarkBE
 	actUndo
 	actRecord
 	actRelease
@@ -99,6 +101,7 @@ type need uint8
 const (
 	needNothing need = iota
 	needControl      // armed control
+	needRoles        // armed control, and somebody who keeps roles
 	needController
 	needPlayer
 	needMarks
@@ -180,6 +183,8 @@ var keyTable = []binding{
 	bind(actRepeat, "Acting", onTarget, "P", "P", "preempt it again and again, until it is caught on the engine").needs(needControl),
 	bind(actTimeslice, "Acting", onTarget, "t", "t", "set its timeslice").needs(needControl).inFoot(4, "timeslice"),
 	bind(actInterleave, "Acting", onTarget, "i", "i", "set its interleave level").needs(needControl).inFoot(9, "interleave"),
+	bind(actMarkLC, "Acting", onTarget, "L", "L", "its process is latency-critical, or not any more").needs(needRoles),
+	bind(actMarkBE, "Acting", onTarget, "B", "B", "its process is best-effort, or not any more: it gets short turns").needs(needRoles),
 	bind(actUndo, "Acting", onTarget, "u", "u", "undo: put back what a command changed").needs(needControl).inFoot(4, "undo"),
 	bind(actRelease, "Acting", onAll, "r", "r", "let go of the GPUs' devices, or take them again").needs(needReleaser),
 

@@ -45,7 +45,7 @@ func full(t *testing.T) (*harness, *fakeSource, *fakeController) {
 	src := &fakeSource{at: t0, first: t0 - 60e9, last: t0 + 60e9}
 	ctl := &fakeController{armed: true}
 	h := start(t, 120, 40, busy, func(o *Options) {
-		o.Controller, o.Looker, o.Releaser, o.Recorder, o.Player = ctl, src, src, src, src
+		o.Controller, o.Looker, o.Releaser, o.Recorder, o.Player, o.Roles = ctl, src, src, src, src, &fakeSteerer{}
 	})
 	return h, src, ctl
 }
@@ -117,6 +117,8 @@ func TestEveryKeyDoesSomething(t *testing.T) {
 		actRepeat:     {nil, asked("prepare preempt 2 0 50")},
 		actTimeslice:  {nil, says("100 to 60000 microseconds")},
 		actInterleave: {nil, says("interleave level")},
+		actMarkLC:     {nil, says("Make it latency-critical?")},
+		actMarkBE:     {nil, says("Make it best-effort?")},
 		actUndo:       {[]string{"down"}, says("undo #4")},
 		actRecord: {nil, func(h *harness, src *fakeSource, _ *fakeController) bool {
 			return slices.Contains(src.log, "record") && strings.Contains(h.plain(), "REC")

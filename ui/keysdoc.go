@@ -26,6 +26,7 @@ when a panel opens. In a text field Enter takes what was typed, Esc drops it.
 
 var needWords = map[need]string{
 	needControl:     " (when control is armed)",
+	needRoles:       " (when control is armed)",
 	needController:  " (where the tool can act)",
 	needPlayer:      " (of a recording)",
 	needMarks:       " (of a recording)",

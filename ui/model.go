@@ -84,6 +84,9 @@ func New(opts Options) (*Model, error) {
 	columns := opts.Columns
 	if columns == nil {
 		columns = defaultColumns
+		if opts.Roles != nil {
+			columns = slices.Insert(slices.Clone(columns), 2, "role")
+		}
 	}
 	for _, id := range columns {
 		if _, ok := columnByID(id); !ok {
@@ -216,6 +219,8 @@ func (m *Model) update(msg tea.Msg) tea.Cmd {
 		return tea.ClearScreen
 	case preparedMsg:
 		m.prepared(msg)
+	case roleMsg:
+		m.marked(msg)
 	case submittedMsg:
 		m.submitted(msg)
 	case undoneMsg:

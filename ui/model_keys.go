@@ -101,7 +101,7 @@ func (m *Model) do(a action) tea.Cmd {
 		return m.record()
 	case actRelease:
 		m.release()
-	case actArm, actPreempt, actRepeat, actTimeslice, actInterleave, actUndo:
+	case actArm, actPreempt, actRepeat, actTimeslice, actInterleave, actMarkLC, actMarkBE, actUndo:
 		return m.acting(a)
 	default:
 		m.onScreen(a)

@@ -81,6 +81,7 @@ type Options struct {
 	Looker     sched.Looker
 	Releaser   sched.Releaser
 	Recorder   Recorder
+	Roles      Steerer // nil: nobody keeps roles
 
 	Themes  *themes.Set // nil: the built-in ones
 	Theme   string      // name; empty: the default
