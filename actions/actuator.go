@@ -77,6 +77,9 @@ type Result struct {
 	Simulated bool
 }
 
+// sawEntry is what an actuator's Entered says of a call that was seen to go into the driver.
+const sawEntry = "the eBPF program saw the call go into the driver; it has not come back yet"
+
 // Ran is what the RAN witness saw of one call.
 type Ran struct {
 	Have  bool // there is a witness

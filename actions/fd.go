@@ -62,14 +62,23 @@ func (f *FD) Why() string {
 	if _, err := f.rm.Driver(); err != nil {
 		return err.Error()
 	}
+	if why := f.foreignPIDs(); why != "" {
+		return why
+	}
+	if f.rm.YamaForbids() {
+		return "the kernel forbids taking other processes' descriptors (kernel.yama.ptrace_scope is 3); boot with kernel.yama.ptrace_scope=1"
+	}
+	return ""
+}
+
+// foreignPIDs says why pids here are not the machine's; empty where they are.
+func (f *FD) foreignPIDs() string {
 	link, err := f.rm.System().ReadLink("/proc/self/ns/pid")
 	switch {
 	case err != nil:
 		return fmt.Sprintf("which pid namespace this is could not be read: %v", err)
 	case link != initPIDNamespace:
 		return "tsgtop runs in a pid namespace of its own, where pids are not those of the machine: it could act on the wrong process; run it on the host (docker: --pid=host)"
-	case f.rm.YamaForbids():
-		return "the kernel forbids taking other processes' descriptors (kernel.yama.ptrace_scope is 3); boot with kernel.yama.ptrace_scope=1"
 	}
 	return ""
 }

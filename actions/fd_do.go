@@ -177,11 +177,12 @@ func numberOr(n *uint64, or string) string {
 	return fmt.Sprint(*n)
 }
 
-// Entered tells whether the witness saw a call go into the driver.
-func (f *FD) Entered(id uint64) bool {
+// Entered tells whether the witness saw a call go into the driver, and in which
+// words.
+func (f *FD) Entered(id uint64) (why string, ok bool) {
 	if f.witness == nil {
-		return false
+		return "", false
 	}
 	own, _ := f.witness.Wait(id, 0)
-	return own.Entry
+	return sawEntry, own.Entry
 }

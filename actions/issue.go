@@ -100,8 +100,12 @@ func (r *run) await(answer chan Result, q Request, began sched.Time) (Result, bo
 
 // entered is the lamp RAN of a call that has not come back.
 func (r *run) entered(q Request) sched.Lamp {
-	if s, ok := r.c.o.Actuator.(interface{ Entered(id uint64) bool }); ok && s.Entered(q.ID) {
-		return sched.Lamp{State: sched.LampYes, Why: "the eBPF program saw the call go into the driver; it has not come back yet"}
+	if a, ok := r.c.o.Actuator.(interface {
+		Entered(id uint64) (why string, ok bool)
+	}); ok {
+		if why, ok := a.Entered(q.ID); ok {
+			return sched.Lamp{State: sched.LampYes, Why: why}
+		}
 	}
 	return sched.Lamp{State: sched.LampUnknown, Why: "the call has not come back, and it cannot be told whether it got into the driver"}
 }

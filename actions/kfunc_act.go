@@ -45,6 +45,9 @@ func (k *KFunc) Why() string {
 	if why := kfunc.ThisMachine().WhyNot(); why != "" {
 		return why
 	}
+	if why := k.fd.foreignPIDs(); why != "" {
+		return why
+	}
 	if _, err := k.program(); err != nil {
 		return err.Error()
 	}
@@ -220,6 +223,10 @@ func (k *KFunc) Do(ctx context.Context, q Request) (r Result) {
 			r.Err = fmt.Errorf("timeslice of %s: %w: it is %s us now, not %d us", q.Target.Object, ErrMoved, numberOr(r.WasNow, "unknown"), *q.Expect)
 			return r
 		}
+		if err := reversible(r.WasNow); err != nil {
+			r.Err = fmt.Errorf("timeslice of %s: %w", q.Target.Object, err)
+			return r
+		}
 	}
 	r.NoGSP = gpu.Information.Firmware == "N/A"
 	if q.MeterRPC {
@@ -259,6 +266,27 @@ func (k *KFunc) Do(ctx context.Context, q Request) (r Result) {
 		r.After = k.counters(prog, in.Target)
 	}
 	return r
+}
+
+// reversible refuses to change a timeslice that the module would not take back: RM
+// takes 0 and numbers without end, the module does not.
+func reversible(now *uint64) error {
+	if now == nil || *now >= kfunc.MinTimesliceUS && *now <= kfunc.MaxTimesliceUS {
+		return nil
+	}
+	return fmt.Errorf("%w: it is %d us now, which the module would not put back (%d to %d us); --actuator fd can", ErrBounds, *now, kfunc.MinTimesliceUS, kfunc.MaxTimesliceUS)
+}
+
+// Entered tells whether the program wrote its record before a call that RM has
+// not answered yet, and in which words.
+func (k *KFunc) Entered(id uint64) (why string, ok bool) {
+	k.mu.Lock()
+	prog := k.prog
+	k.mu.Unlock()
+	if prog == nil || !prog.Waiting(id) {
+		return "", false
+	}
+	return "the eBPF program that makes the call wrote its record before it; RM has not answered yet", true
 }
 
 // take reads what the program and the module said of one call.

@@ -335,7 +335,7 @@ func (s slow) Do(ctx context.Context, q Request) Result {
 	return s.Actuator.Do(ctx, q)
 }
 
-func (s slow) Entered(uint64) bool { return true }
+func (s slow) Entered(uint64) (string, bool) { return sawEntry, true }
 
 // RM hangs: the lamp waits and says for how long, then gives up; the answer
 // still counts when it comes, and what it changed is put back.

@@ -85,4 +85,4 @@ func (s *Simulated) Counters(_ context.Context, t sched.Target) *Counters {
 }
 
 // Entered tells whether a call got into the driver: a simulated one always does.
-func (s *Simulated) Entered(uint64) bool { return true }
+func (s *Simulated) Entered(uint64) (why string, ok bool) { return sawEntry, true }

@@ -13,8 +13,9 @@
 /* The longest that a kfunc waits; for more, ask again with the cookie. */
 #define TSGTOP_MAX_WAIT_MS 1000
 
+/* RM itself takes any timeslice. These are what tsgtop sends at the utmost. */
 #define TSGTOP_MIN_TIMESLICE_US 1
-#define TSGTOP_MAX_TIMESLICE_US 10000000
+#define TSGTOP_MAX_TIMESLICE_US 100000000
 #define TSGTOP_MAX_CONTEXTS 128
 
 /* The TSG that is meant. RM's handles and TSG numbers are reused, unique is not:

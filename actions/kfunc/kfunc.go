@@ -39,12 +39,15 @@ type Kfunc struct {
 	ring *ringbuf.Reader
 	have bool
 	why  string
+
+	waiting sync.Map // ids of calls that the module has taken on and RM has not answered
 }
 
 // Result is what came of one command, each part from its own witness.
 type Result struct {
 	// RanBefore and RanAfter are the program's own records, CLOCK_MONOTONIC
-	// nanoseconds; 0: no record.
+	// nanoseconds; 0: no record. Of a call that took several runs, because RM did
+	// not answer at once, they are the first run's and the last one's.
 	RanBefore, RanAfter int64
 	// Sent: the module handed the call to RM. Answered: RM came back, and Status
 	// is its NV_STATUS. A Status without Sent is that of the identity check.
@@ -173,7 +176,11 @@ func (k *Kfunc) call(a bpf.ActionActionArgs, limit time.Duration) (Result, bpf.A
 	deadline := time.Now().Add(limit)
 	a.LimitMs = millis(min(limit, slice))
 	r, err := k.locked(&a)
-	first := r
+	before := r.RanBefore
+	if err == nil && r.Errno == syscall.EINPROGRESS && before != 0 {
+		k.waiting.Store(a.Id, true)
+		defer k.waiting.Delete(a.Id)
+	}
 	for err == nil && r.Errno == syscall.EINPROGRESS {
 		left := time.Until(deadline)
 		if left <= 0 {
@@ -182,8 +189,15 @@ func (k *Kfunc) call(a bpf.ActionActionArgs, limit time.Duration) (Result, bpf.A
 		again := bpf.ActionActionArgs{Id: a.Id, Op: bpf.ActionActionOpACTION_WAIT, Cookie: r.Cookie, LimitMs: millis(min(left, slice))}
 		r, err = k.locked(&again)
 	}
-	r.RanBefore, r.RanAfter = first.RanBefore, first.RanAfter
+	r.RanBefore = before
 	return r, a, err
+}
+
+// Waiting tells whether the program wrote its record for a call of Do, the module
+// took the call on, and RM has not answered yet.
+func (k *Kfunc) Waiting(id uint64) bool {
+	_, ok := k.waiting.Load(id)
+	return ok
 }
 
 func (k *Kfunc) locked(a *bpf.ActionActionArgs) (Result, error) {

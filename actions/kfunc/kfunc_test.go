@@ -4,6 +4,7 @@ package kfunc
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -112,6 +113,19 @@ func TestSentences(t *testing.T) {
 			t.Errorf("reason %d has no sentence of its own (%q, as %d)", w, s, other)
 		}
 		seen[s] = w
+	}
+}
+
+// TestBounds: this package's bounds are the module's.
+func TestBounds(t *testing.T) {
+	abi, err := os.ReadFile("../../kmod/tsgtop_abi.h")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]int{"TSGTOP_MIN_TIMESLICE_US": MinTimesliceUS, "TSGTOP_MAX_TIMESLICE_US": MaxTimesliceUS} {
+		if line := fmt.Sprintf("\n#define %s %d\n", name, want); !strings.Contains(string(abi), line) {
+			t.Errorf("the module's header has no line %q", line)
+		}
 	}
 }
 

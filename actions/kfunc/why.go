@@ -9,6 +9,12 @@ import (
 	"tsgtop/bpf"
 )
 
+// The module's own bounds of a timeslice, in microseconds. RM has none.
+const (
+	MinTimesliceUS = 1
+	MaxTimesliceUS = 100_000_000
+)
+
 // sentence says why a result has no answer; empty where it has one.
 func sentence(r Result) string {
 	if r.Errno == 0 {
@@ -21,7 +27,7 @@ func sentence(r Result) string {
 	case bpf.ActionTsgtopWhyTSGTOP_WHY_CAPABILITY:
 		return "the module wants CAP_SYS_ADMIN of the thread that runs the program"
 	case bpf.ActionTsgtopWhyTSGTOP_WHY_BOUNDS:
-		return "the module refuses the value: a timeslice is 1 us to 10 s, an interleave level 0 to 2"
+		return fmt.Sprintf("the module refuses the value: a timeslice is %d to %d us, an interleave level 0 to 2", MinTimesliceUS, MaxTimesliceUS)
 	case bpf.ActionTsgtopWhyTSGTOP_WHY_RATE:
 		return "the module refuses more calls: too many in this second, or 16 still without an answer"
 	case bpf.ActionTsgtopWhyTSGTOP_WHY_NO_DRIVER:

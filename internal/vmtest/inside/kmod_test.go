@@ -164,7 +164,7 @@ func TestKfuncBounds(t *testing.T) {
 	for _, x := range []struct {
 		op    sched.Op
 		value uint64
-	}{{sched.OpTimeslice, 0}, {sched.OpTimeslice, 10_000_001}, {sched.OpTimeslice, 1 << 63}, {sched.OpInterleave, 3}, {sched.OpInterleave, 0xffffffff}} {
+	}{{sched.OpTimeslice, 0}, {sched.OpTimeslice, 100_000_001}, {sched.OpTimeslice, 1 << 63}, {sched.OpInterleave, 3}, {sched.OpInterleave, 0xffffffff}} {
 		r := do(t, k, x.op, c.target(t), x.value)
 		if r.Errno != syscall.EINVAL || r.Sent || r.Refusal != bpf.ActionTsgtopWhyTSGTOP_WHY_BOUNDS {
 			t.Errorf("%s %d: %+v", x.op, x.value, r)
