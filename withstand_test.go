@@ -1,12 +1,19 @@
 package main
 
 import (
+	"bytes"
+	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 	"unicode/utf8"
+
+	"github.com/creack/pty"
 )
 
 // withoutDevices skips where a real driver would answer.
@@ -103,11 +110,11 @@ func TestDoctor(t *testing.T) {
 		says    []string
 	}{
 		{"no-driver", 2, []string{"missing  driver", "help: modprobe nvidia, or tsgtop demo", "missing  probes"}},
-		{"driver", 0, []string{"ok       driver               driver version 580.159.04, open flavour", "missing  device nodes", "ok       probe rm", "missing  probe discover"}},
+		{"driver", 0, []string{"ok       driver               driver version 580.159.04, open flavour", "missing  device nodes", "ok       probe rm", "missing  probe discover", "limited  actuator kfunc", "ok       actuator fd"}},
 		{"driver no-btf", 2, []string{"missing  kernel BTF", "missing  probe rm"}},
-		{"driver no-caps", 2, []string{"missing  privilege", "CAP_BPF", "missing  probe rm", "missing  probe xid"}},
+		{"driver no-caps", 2, []string{"missing  privilege", "CAP_BPF", "missing  probe rm", "missing  probe xid", "it needs CAP_SYS_PTRACE"}},
 		{"driver nobody", 2, []string{"missing  privilege            user id 65534", "needs root"}},
-		{"pid-namespace driver", 0, []string{"limited  pid namespace", "--pid=host", "missing  probe process"}},
+		{"pid-namespace driver", 0, []string{"limited  pid namespace", "--pid=host", "missing  probe process", "missing  actuator fd"}},
 	} {
 		t.Run(c.machine, func(t *testing.T) {
 			t.Parallel()
@@ -156,5 +163,87 @@ func TestFilesOfNoKind(t *testing.T) {
 			}
 			readable(t, a.err)
 		}
+	}
+}
+
+// TestReaderGone: who reads the output and goes away ends the program without a
+// word, as it ends others.
+func TestReaderGone(t *testing.T) {
+	for _, args := range []string{"calls --source sim", "calls --source sim --json", "man"} {
+		r, w, err := os.Pipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Close()
+		var errs bytes.Buffer
+		cmd := exec.Command("/proc/self/exe", strings.Fields(args)...)
+		cmd.Env = []string{asTool + "=", "HOME=" + t.TempDir()}
+		cmd.Stdout, cmd.Stderr = w, &errs
+		err = cmd.Run()
+		w.Close()
+		if st, ok := cmd.ProcessState.Sys().(syscall.WaitStatus); !ok || !st.Signaled() || st.Signal() != syscall.SIGPIPE || errs.Len() > 0 {
+			t.Errorf("%s: %v, %q; want it ended by SIGPIPE", args, err, errs.String())
+		}
+	}
+}
+
+// TestSignals: a signal ends a recording whole, and a stream with 130.
+func TestSignals(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "r")
+	for _, c := range []struct {
+		args string
+		code int
+	}{{"record --source sim -o " + file, 0}, {"calls --source sim", 130}} {
+		for _, sig := range []syscall.Signal{syscall.SIGHUP, syscall.SIGTERM, syscall.SIGINT} {
+			os.Remove(file)
+			var errs bytes.Buffer
+			cmd := exec.Command("/proc/self/exe", strings.Fields(c.args)...)
+			cmd.Env = []string{asTool + "=", "HOME=" + t.TempDir()}
+			cmd.Stderr = &errs
+			out, err := cmd.StdoutPipe()
+			if err == nil {
+				err = cmd.Start()
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if c.code == 0 {
+				for st, err := os.Stat(file); err != nil || st.Size() == 0; st, err = os.Stat(file) {
+					time.Sleep(time.Millisecond)
+				}
+			} else if _, err := out.Read(make([]byte, 1)); err != nil {
+				t.Fatal(err)
+			}
+			if err := cmd.Process.Signal(sig); err != nil {
+				t.Fatal(err)
+			}
+			io.Copy(io.Discard, out)
+			cmd.Wait()
+			if code := cmd.ProcessState.ExitCode(); code != c.code {
+				t.Errorf("%s, %v: code %d, want %d: %s", c.args, sig, code, c.code, errs.String())
+			}
+			readable(t, errs.String())
+			if c.code == 0 {
+				if a := on(t, "", "ls", "--source", file); a.code != 0 {
+					t.Errorf("%v: the recording is not whole: %s", sig, a.err)
+				}
+			}
+		}
+	}
+}
+
+// TestDumbTerminal: no screen is drawn on a terminal that cannot move its cursor.
+func TestDumbTerminal(t *testing.T) {
+	cmd := exec.Command("/proc/self/exe", "demo", "--sim")
+	cmd.Env = []string{asTool + "=", "HOME=" + t.TempDir(), "TERM=dumb"}
+	tty, err := pty.Start(cmd)
+	if err != nil {
+		t.Skipf("skip: pty: %v", err)
+	}
+	defer tty.Close()
+	said, _ := io.ReadAll(tty) // until the program's end, which is an error on a pty
+	cmd.Wait()
+	if code := cmd.ProcessState.ExitCode(); code != 1 || !strings.Contains(string(said), "TERM") || strings.Contains(string(said), "\x1b") {
+		t.Errorf("code %d, %q", code, said)
 	}
 }

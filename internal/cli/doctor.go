@@ -36,8 +36,10 @@ works, what does not, why, and what would help. It changes nothing. It ends with
 			config := o.checkConfig()
 			out := doctorOutput{SchemaVersion: 1, Paths: o.paths(), Actuators: []string{}}
 			out.Checks = append(doctor.Machine(doctor.Real()), config)
+			acting, usable := diagnoseActuators(doctor.Real())
 			found := probes.Diagnose(ctx, probes.Options{Tool: version, NVML: true})
-			out.Checks = append(out.Checks, found.Checks...)
+			out.Checks = append(append(out.Checks, acting...), found.Checks...)
+			out.Actuators = usable
 			out.Rung = found.Rung
 			if o.json {
 				if err := writeJSON(o.out, out); err != nil {

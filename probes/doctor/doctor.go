@@ -56,6 +56,6 @@ func Machine(s System) []Check {
 	return []Check{
 		s.privilege(), s.kernel(), s.vmlinuxBTF(), s.lockdown(), s.kprobes(),
 		s.driver(), s.gsp(), s.moduleBTF(), s.devices(),
-		s.yama(), s.pidNamespace(), s.secureBoot(), s.companion(),
+		s.yama(), s.pidNamespace(), s.secureBoot(),
 	}
 }

@@ -81,8 +81,6 @@ func TestEachLackIsASentence(t *testing.T) {
 		{name: "Yama 3", check: "ptrace scope", change: map[string]string{"/proc/sys/kernel/yama/ptrace_scope": "3"}, state: Limited, why: "fd actuator", help: "boot"},
 		{name: "own pid namespace", check: "pid namespace", change: map[string]string{"/proc/self/ns/pid": "-> pid:[4026532000]"}, state: Limited, why: "nothing is attributed", help: "--pid=host"},
 		{name: "Secure Boot", check: "Secure Boot", change: map[string]string{"/sys/firmware/efi/efivars/SecureBoot-8be4df61": "\x06\x00\x00\x00\x01"}, state: Limited, why: "signed", help: "mokutil"},
-		{name: "no companion", check: "companion module", change: map[string]string{"/sys/module/tsgtop/refcnt": "-", "/sys/module/tsgtop": "-"}, state: Limited, why: "descriptor"},
-		{name: "companion without BTF", check: "companion module", change: map[string]string{"/sys/kernel/btf/tsgtop": "-"}, state: Limited, why: "kfuncs"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			files := good()

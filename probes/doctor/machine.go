@@ -243,19 +243,3 @@ func (s System) secureBoot() Check {
 	}
 	return c
 }
-
-func (s System) companion() Check {
-	c := Check{Name: "companion module", State: OK, What: "tsgtop.ko is loaded"}
-	if !s.exists("/sys/module/tsgtop") {
-		c.State = Limited
-		c.What = "tsgtop.ko is not loaded"
-		c.Why = "commands go through a borrowed descriptor (fd) instead of a kfunc"
-		c.Help = "dkms install the package tsgtop-dkms and modprobe tsgtop; not needed for anything else"
-	} else if !s.exists("/sys/kernel/btf/tsgtop") {
-		c.State = Limited
-		c.What = "tsgtop.ko is loaded without BTF"
-		c.Why = "its kfuncs cannot be called"
-		c.Help = "build it where pahole and the kernel's vmlinux are installed"
-	}
-	return c
-}
