@@ -9,18 +9,21 @@ import (
 	"strings"
 )
 
-// apt asks apt for packages of one architecture. For a foreign architecture it
-// keeps an index of its own, so that the machine's dpkg is left as it is.
+// apt asks apt for packages of one architecture. For a foreign architecture, and
+// for another release of Debian than this machine's, it keeps an index of its
+// own, so that the machine's apt and dpkg are left as they are.
 type apt struct {
 	opts []string
 }
 
-func newApt(arch, state string) (*apt, error) {
+// newApt makes one that keeps what it must keep in the folder state. release is
+// the Debian release to ask, such as "bullseye"; empty: what this machine asks.
+func newApt(arch, release, state string) (*apt, error) {
 	if _, err := exec.LookPath("apt-cache"); err != nil {
 		return nil, fmt.Errorf("kernels are fetched with apt: %w", err)
 	}
 	a := &apt{opts: []string{"-o", "APT::Sandbox::User=root"}}
-	if arch == runtime.GOARCH {
+	if arch == runtime.GOARCH && release == "" {
 		return a, nil
 	}
 	for _, d := range []string{"lists/partial", "cache/archives/partial"} {
@@ -28,10 +31,21 @@ func newApt(arch, state string) (*apt, error) {
 			return nil, err
 		}
 	}
+	if release != "" {
+		sources := filepath.Join(state, "sources.list")
+		if err := os.WriteFile(sources, []byte(sourcesOf(release)), 0o644); err != nil {
+			return nil, err
+		}
+		// An old release's index is not signed again, so its date says nothing.
+		a.opts = append(a.opts, "-o", "Dir::Etc::sourcelist="+sources, "-o", "Dir::Etc::sourceparts=/dev/null", "-o", "Acquire::Check-Valid-Until=false")
+	}
+	if arch != runtime.GOARCH {
+		a.opts = append(a.opts,
+			"-o", "APT::Architecture="+arch,
+			"-o", "APT::Architectures::="+arch,
+			"-o", "APT::Architectures::="+runtime.GOARCH)
+	}
 	a.opts = append(a.opts,
-		"-o", "APT::Architecture="+arch,
-		"-o", "APT::Architectures::="+arch,
-		"-o", "APT::Architectures::="+runtime.GOARCH,
 		"-o", "Dir::State::lists="+filepath.Join(state, "lists"),
 		"-o", "Dir::Cache="+filepath.Join(state, "cache"))
 	if lists, _ := filepath.Glob(filepath.Join(state, "lists/*_Packages*")); len(lists) == 0 {
@@ -40,6 +54,11 @@ func newApt(arch, state string) (*apt, error) {
 		}
 	}
 	return a, nil
+}
+
+func sourcesOf(release string) string {
+	const signed = "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] http://deb.debian.org/"
+	return signed + "debian " + release + " main\n" + signed + "debian-security " + release + "-security main\n"
 }
 
 // dependency is the first package with the prefix that pkg depends on.

@@ -36,10 +36,29 @@ func (k *Kernel) Name() string {
 // metaPackage is the Debian package that depends on the newest cloud kernel of
 // a series. 6.12 is in bookworm-security beside bookworm's own 6.1.
 func metaPackage(series, arch string) string {
-	if series == "6.1" {
+	if series == "6.1" || series == "5.10" { // their releases' own
 		return "linux-image-cloud-" + arch
 	}
 	return "linux-image-" + series + "-cloud-" + arch
+}
+
+// release is the Debian release that has a series, where it is not the one that
+// this machine's apt asks.
+func release(series string) string {
+	if series == "5.10" {
+		return "bullseye"
+	}
+	return ""
+}
+
+// Old says that the kernel has no sleepable kfuncs (they came with 6.1), and no
+// BTF of modules to count on.
+func (k *Kernel) Old() bool {
+	var major, minor int
+	if _, err := fmt.Sscanf(k.Series, "%d.%d", &major, &minor); err != nil {
+		return false
+	}
+	return major < 6 || major == 6 && minor < 1
 }
 
 // ParseKernel splits "6.12", "6.12-arm64" into series and architecture.
@@ -66,7 +85,7 @@ func EnsureKernel(name string, log func(string, ...any)) (*Kernel, error) {
 		return nil, err
 	}
 	root := filepath.Join(cache, "kernels", series+"-"+arch)
-	apt, err := newApt(arch, filepath.Join(cache, "apt-"+arch))
+	apt, err := newApt(arch, release(series), filepath.Join(cache, strings.TrimSuffix("apt-"+arch+"-"+release(series), "-")))
 	if err != nil {
 		return nil, err
 	}

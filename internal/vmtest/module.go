@@ -25,6 +25,9 @@ type Module struct {
 // the digest of its sources and flags. It gives the path of the .ko file.
 func (m Module) Build(k *Kernel, repo string) (string, error) {
 	src := filepath.Join(repo, m.Source)
+	if k.Old() {
+		m.NoBTF = true
+	}
 	sum, err := m.digest(k, repo)
 	if err != nil {
 		return "", err
@@ -44,6 +47,9 @@ func (m Module) Build(k *Kernel, repo string) (string, error) {
 	args := []string{"-C", k.Headers, "M=" + work, "KCFLAGS=" + strings.Join(m.CFlags, " "), "modules"}
 	if k.Arch == "arm64" {
 		args = append(args, "ARCH=arm64", "CROSS_COMPILE=aarch64-linux-gnu-")
+	}
+	if k.Old() { // the compiler that its headers name is that of its release
+		args = append(args, "CC=gcc")
 	}
 	out, err := run(work, "make", args...)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 type Options struct {
 	Kernel   string        // "6.12", "6.1", "6.12-arm64"
 	Packages []string      // test packages for the guest; default: GuestPackages
-	Run      string        // -test.run
+	Run      string        // -test.run; default: all, and for kernels without kfuncs those that are for them
 	Args     []string      // more arguments for the test binaries
 	Timeout  time.Duration // of the machine; default 5 minutes
 	MemoryMB int           // default 512
@@ -57,6 +57,9 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	k, err := EnsureKernel(o.Kernel, o.Log)
 	if err != nil {
 		return nil, err
+	}
+	if k.Old() && o.Run == "" {
+		o.Run = "^(TestBoot|TestOld)"
 	}
 	dir := o.LogDir
 	if dir == "" {

@@ -81,9 +81,9 @@ noinline notrace u32 _kgspRpcSendMessage(void *gpu, void *rpc, u32 *sequence)
 
 noinline notrace u32 _kgspRpcRecvPoll(void *gpu, void *rpc, u32 function, u32 sequence)
 {
-	u32 s, us;
+	u32 s, us, cmd = rpc ? *(u32 *)rpc : 0;
 
-	if (knobs.hang_ms)
+	if (knobs.hang_ms && (!knobs.hang_cmd || knobs.hang_cmd == cmd))
 		msleep(knobs.hang_ms);
 	else if (knobs.rpc_us)
 		usleep_range(knobs.rpc_us, knobs.rpc_us + 20);
@@ -91,14 +91,14 @@ noinline notrace u32 _kgspRpcRecvPoll(void *gpu, void *rpc, u32 function, u32 se
 	return RM_OK;
 }
 
-static u32 rpc(struct model_gpu *gpu, u32 function)
+static u32 rpc(struct model_gpu *gpu, u32 function, u32 cmd)
 {
 	u64 start = ktime_get_raw_ns();
 	u32 sequence = 0, status;
 
-	status = _kgspRpcSendMessage(gpu, NULL, &sequence);
+	status = _kgspRpcSendMessage(gpu, &cmd, &sequence);
 	if (!status)
-		status = _kgspRpcRecvPoll(gpu, NULL, function, sequence);
+		status = _kgspRpcRecvPoll(gpu, &cmd, function, sequence);
 	meter_add(start, function);
 	return status;
 }
@@ -106,18 +106,18 @@ static u32 rpc(struct model_gpu *gpu, u32 function)
 noinline notrace u32 rpcRmApiControl_GSP(struct rm_api *api, u32 client, u32 object,
 					 u32 cmd, void *params, u32 size)
 {
-	return rpc(api->private_context, RPC_CONTROL);
+	return rpc(api->private_context, RPC_CONTROL, cmd);
 }
 
 noinline notrace u32 rpcRmApiAlloc_GSP(struct rm_api *api, u32 client, u32 parent, u32 object,
 				       u32 class, void *params, u32 size)
 {
-	return rpc(api->private_context, RPC_ALLOC);
+	return rpc(api->private_context, RPC_ALLOC, 0);
 }
 
 noinline notrace u32 rpcRmApiFree_GSP(struct rm_api *api, u32 client, u32 object)
 {
-	return rpc(api->private_context, RPC_FREE);
+	return rpc(api->private_context, RPC_FREE, 0);
 }
 
 u32 gsp_control(struct model_object *obj, u32 client, u32 cmd, void *params,

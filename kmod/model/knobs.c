@@ -134,6 +134,7 @@ int knobs_init(void)
 	debugfs_create_u32("interleave_mode", 0600, dir, &knobs.interleave_mode);
 	debugfs_create_x32("status", 0600, dir, &knobs.status);
 	debugfs_create_u32("hang_ms", 0600, dir, &knobs.hang_ms);
+	debugfs_create_x32("hang_cmd", 0600, dir, &knobs.hang_cmd);
 	debugfs_create_u32("rpc_us", 0600, dir, &knobs.rpc_us);
 	debugfs_create_u32("gpu_lost", 0600, dir, &knobs.gpu_lost);
 	debugfs_create_u32("mig", 0600, dir, &knobs.mig);

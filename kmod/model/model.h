@@ -69,6 +69,7 @@ struct model_knobs {
 	u32 interleave_mode;
 	u32 status;
 	u32 hang_ms;
+	u32 hang_cmd;		/* 0: every RPC hangs, else this control's only */
 	u32 rpc_us;
 	u32 gpu_lost;
 	u32 mig;

@@ -43,7 +43,7 @@ func main() {
 func mount() io.Writer {
 	for _, m := range []struct{ kind, dir string }{
 		{"devtmpfs", "/dev"}, {"proc", "/proc"}, {"sysfs", "/sys"}, {"tmpfs", "/tmp"}, {"tmpfs", "/run"},
-		{"tracefs", "/sys/kernel/tracing"}, {"debugfs", "/sys/kernel/debug"}, {"bpf", "/sys/fs/bpf"},
+		{"tracefs", "/sys/kernel/tracing"}, {"debugfs", "/sys/kernel/debug"}, {"bpf", "/sys/fs/bpf"}, {"securityfs", "/sys/kernel/security"},
 		{"cgroup2", "/sys/fs/cgroup"}, {"devpts", "/dev/pts"},
 	} {
 		_ = os.MkdirAll(m.dir, 0o755)
