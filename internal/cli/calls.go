@@ -43,7 +43,10 @@ func newCalls(o *options) *cobra.Command {
 				ctx, cancel = context.WithTimeout(ctx, span)
 				defer cancel()
 			}
-			return streamCalls(ctx, o, s, want)
+			if err := streamCalls(ctx, o, s, want); err != nil {
+				return err
+			}
+			return c.Context().Err() // interrupted: not by --for
 		},
 	}
 	c.Flags().IntVar(&pid, "pid", 0, "only this process")

@@ -54,11 +54,12 @@ func run(ctx context.Context, e env, args []string) int {
 	root := newRoot(e)
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
+	var own *exitError
+	if ctx.Err() != nil && errors.Is(err, context.Canceled) && !errors.As(err, &own) {
+		return exitInterrupted // whoever interrupted it knows
+	}
 	if err != nil && err.Error() != "" {
 		printError(e.err, err)
-	}
-	if errors.Is(err, context.Canceled) {
-		return exitInterrupted
 	}
 	return codeOf(err)
 }

@@ -75,6 +75,9 @@ func (o *options) play(ctx context.Context, po recording.PlayerOptions, at strin
 	if !isTerminal(o.out) {
 		return fail(exitUsage, "the screen needs a terminal, and the output is none; without one there are tsgtop ls, score, calls and record")
 	}
+	if _, file := o.out.(*os.File); file && os.Getenv("TERM") == "dumb" {
+		return fail(exitUsage, "the screen needs a terminal that can move its cursor, and TERM says that this is a dumb one; without a screen there are tsgtop ls, score, calls and record")
+	}
 	uo, err := o.screenOptions()
 	if err != nil {
 		return err

@@ -116,6 +116,9 @@ func (s *opened) settle(ctx context.Context, at string, span time.Duration) (*sc
 		if err := s.player.ReadUntil(ctx, until, s.board.Feed); err != nil {
 			return s.board.Snapshot(sched.SnapshotOptions{}), fail(exitUsage, "%w (what was good before it is shown)", err)
 		}
+		if err := ctx.Err(); err != nil {
+			return nil, err // a part would pass for the whole
+		}
 		return s.board.Snapshot(sched.SnapshotOptions{}), nil
 	}
 	if span < 0 {

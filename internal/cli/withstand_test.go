@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"strings"
+	"syscall"
 	"testing"
 	"unicode"
 	"unicode/utf8"
@@ -294,6 +296,42 @@ func TestFold(t *testing.T) {
 	} {
 		if got := fold(c.in, c.cells); !reflect.DeepEqual(got, c.want) {
 			t.Errorf("fold(%q, %d) = %q, want %q", c.in, c.cells, got, c.want)
+		}
+	}
+}
+
+// A disk that fills up ends the recording with an error; what was written before
+// is good.
+func TestRecordOnAFullDisk(t *testing.T) {
+	dir := t.TempDir()
+	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=64k"); err != nil {
+		t.Skipf("skip: mount: needs to mount a small file system: %v", err)
+	}
+	defer syscall.Unmount(dir, syscall.MNT_DETACH)
+	path := filepath.Join(dir, "r")
+	code, _, errs := tsgtop("record", "-o", path, "--source", "sim:speed=100,tsgs=50", "--for", "1h")
+	if code != exitUsage || strings.Count(errs, "no space left") != 1 || !strings.Contains(errs, path) {
+		t.Errorf("code %d, %s", code, errs)
+	}
+	code, out, errs := tsgtop("ls", "--source", path)
+	if !strings.Contains(out, "train.py") || code != exitOK && !strings.Contains(errs, "cut off") {
+		t.Errorf("what was written: code %d, %s%s", code, out, errs)
+	}
+}
+
+// A signal ends what waits, without a word; of a recording nothing is printed
+// that would pass for the whole.
+func TestInterrupted(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "r")
+	if code, _, errs := tsgtop("record", "-o", file, "--source", "sim:speed=20", "--for", "100ms"); code != exitOK {
+		t.Fatalf("code %d, %s", code, errs)
+	}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	for _, args := range []string{"ls --source sim --for 1h", "score --source sim --for 1h", "calls --source sim", "ls --source " + file, "score --json --source " + file} {
+		var out, errs bytes.Buffer
+		if code := run(ended, env{strings.NewReader(""), &out, &errs}, strings.Fields(args)); code != exitInterrupted || errs.Len() > 0 || out.Len() > 0 && !strings.HasPrefix(args, "calls") {
+			t.Errorf("%s: code %d, %q, %q", args, code, out.String(), errs.String())
 		}
 	}
 }
