@@ -103,7 +103,11 @@ func (m Module) digest(k *Kernel, repo string) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		fmt.Fprintf(h, "%s %d\n", f, len(b))
+		rel, err := filepath.Rel(repo, f)
+		if err != nil {
+			return "", err
+		}
+		fmt.Fprintf(h, "%s %d\n", rel, len(b))
 		h.Write(b)
 	}
 	return hex.EncodeToString(h.Sum(nil))[:12], nil

@@ -68,6 +68,7 @@ func TestEachLackIsASentence(t *testing.T) {
 	}{
 		{name: "not root", check: "privilege", uid: 1000, state: Missing, why: "recordings work", help: "sudo"},
 		{name: "old kernel", check: "kernel", change: map[string]string{"/proc/sys/kernel/osrelease": "5.4.0-150-generic"}, state: Missing, why: "ring buffers", help: "5.8"},
+		{name: "no task storage", check: "kernel", change: map[string]string{"/proc/sys/kernel/osrelease": "5.10.0-46-amd64"}, state: Limited, why: "RM calls are not seen", help: "5.11"},
 		{name: "no kfuncs", check: "kernel", change: map[string]string{"/proc/sys/kernel/osrelease": "5.15.0"}, state: Limited, why: "6.1"},
 		{name: "no BTF", check: "kernel BTF", change: map[string]string{"/sys/kernel/btf/vmlinux": "-"}, state: Missing, help: "CONFIG_DEBUG_INFO_BTF"},
 		{name: "lockdown", check: "lockdown", change: map[string]string{"/sys/kernel/security/lockdown": "none [integrity] confidentiality"}, state: Limited, why: "modules"},

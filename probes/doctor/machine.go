@@ -54,6 +54,10 @@ func (s System) kernel() Check {
 		c.State = Missing
 		c.Why = "the probes need BPF ring buffers, which came with 5.8; pidfd_getfd came with 5.6"
 		c.Help = "a kernel of 5.8 or newer; recordings can be looked at on this one"
+	case major == 5 && minor < 11:
+		c.State = Limited
+		c.Why = "RM calls are not seen: the probes keep a thread's call in BPF task storage, which came with 5.11; so a command's RAN stays unknown"
+		c.Help = "a kernel of 5.11 or newer"
 	case major < 6 || major == 6 && minor < 1:
 		c.State = Limited
 		c.Why = "sleepable kernel functions from modules need 6.1: commands go through a borrowed descriptor"
