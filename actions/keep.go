@@ -27,6 +27,7 @@ type Keeper struct {
 
 	mu   sync.Mutex
 	kept map[keepKey]*kept
+	busy int    // tries under way: the end waits for them
 	undo func() // called when the operator undoes one of ours
 }
 
@@ -117,6 +118,14 @@ func (k *Keeper) Ensure(ctx context.Context, w Wish, row *sched.TSGView) error {
 	if why := c.Why(); why != "" {
 		return errors.New(why)
 	}
+	k.mu.Lock()
+	k.busy++ // before it is looked whether tsgtop is ending
+	k.mu.Unlock()
+	defer func() {
+		k.mu.Lock()
+		k.busy--
+		k.mu.Unlock()
+	}()
 	x, err := k.claim(w, row)
 	if err != nil {
 		return err

@@ -156,6 +156,7 @@ func (k *Keeper) settle(ctx context.Context) []Outcome {
 func (k *Keeper) pending() (n int) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	n = k.busy
 	for _, x := range k.kept {
 		if x.waiting {
 			n++

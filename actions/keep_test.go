@@ -166,3 +166,22 @@ func TestKeeperRMHangs(t *testing.T) {
 		t.Errorf("%+v, %d us, %d entries", out, s.slice(), s.holds())
 	}
 }
+
+// What a killed run kept is put back from the journal, as the watcher does it.
+func TestKeeperKilled(t *testing.T) {
+	s := simulated(t, "", nil)
+	k := s.c.Keeper(nil)
+	if err := s.ensure(k, 200); err != nil {
+		t.Fatal(err)
+	}
+	s.m.Interfere(s.m.Targets()[0], 700)
+	s.Sleep(context.Background(), 200*time.Millisecond)
+	if err := s.ensure(k, 200); err != nil || s.slice() != 200 {
+		t.Fatalf("%v, %d us", err, s.slice())
+	}
+	self, _ := journal.Self()
+	out, err := RestoreOf(context.Background(), NewSimulated(s.m), s.j, self, false)
+	if err != nil || len(out) != 1 || out[0].State != OutcomeRestored || s.slice() != 700 || s.holds() != 0 {
+		t.Errorf("%+v, %v, %d us, %d entries", out, err, s.slice(), s.holds())
+	}
+}

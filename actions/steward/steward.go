@@ -13,6 +13,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"tsgtop/actions"
@@ -55,6 +56,8 @@ const (
 type Steward struct {
 	o     Options
 	untap func()
+
+	shown atomic.Pointer[map[uint64]Shown]
 
 	lostMu sync.Mutex
 	lost   map[int]int // GPU -> records of the trace that are missing, since the last step
@@ -222,6 +225,7 @@ func (s *Steward) look(now sched.Time) {
 	}
 	snap := s.o.Board.Snapshot(sched.SnapshotOptions{LaneSpan: min(span, 50*time.Second)})
 	s.now = s.o.Roles.Assign(snap)
+	s.show(snap)
 	s.limit()
 	s.lostMu.Lock()
 	lost := s.lost
@@ -235,6 +239,42 @@ func (s *Steward) look(now sched.Time) {
 	for _, n := range s.now.Notes {
 		s.once(n)
 	}
+}
+
+// Shown is the role of a TSG's process, and why it is suspended, if it is.
+type Shown struct {
+	Role   steer.Role
+	Lifted string
+}
+
+func (s *Steward) show(snap *sched.Snapshot) {
+	by := map[steer.Proc]Shown{}
+	for _, m := range s.now.Members {
+		by[m.Proc] = Shown{m.Role, m.Lifted}
+	}
+	shown := map[uint64]Shown{}
+	for i := range snap.TSGs {
+		if x, ok := by[steer.ProcOf(&snap.TSGs[i])]; ok && !snap.TSGs[i].Context {
+			shown[snap.TSGs[i].Gen] = x
+		}
+	}
+	s.shown.Store(&shown)
+}
+
+// RoleOf is the role of a TSG's process as of the latest step. It never waits,
+// also not while RM hangs.
+func (s *Steward) RoleOf(gen uint64) Shown {
+	if m := s.shown.Load(); m != nil {
+		return (*m)[gen]
+	}
+	return Shown{}
+}
+
+// Idle tells whether nobody has a role or can get one, and nothing is kept.
+func (s *Steward) Idle() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.o.Roles.Marks) == 0 && len(s.o.Roles.Rules) == 0 && len(s.o.Keeper.All()) == 0
 }
 
 // limit notes between which timeslices each best-effort process's short turns are

@@ -123,6 +123,7 @@ func (o *options) play(ctx context.Context, po recording.PlayerOptions, at strin
 	uo.ReadOnly = why
 	if acting != nil {
 		uo.Controller = acting
+		uo.Roles = o.keepRoles(ctx, s, acting)
 	}
 	if err := s.seal(privdrop.Options{}); err != nil {
 		return err

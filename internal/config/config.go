@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/BurntSushi/toml"
+
+	"tsgtop/internal/steer"
 )
 
 // Config is what the files say. What no file says is nil or empty.
@@ -36,6 +38,10 @@ type Config struct {
 	Journal   string
 	RecordDir string
 	Listen    string // host:port
+
+	Roles       []steer.Rule // who is latency-critical and who best-effort, on the screen
+	BE, LC      uint64       // timeslices of those, us; 0: the default, and as they have it
+	StarveAfter time.Duration
 
 	from map[string]string // key -> the file that had the last word
 	flag map[string]string // flag -> its value
@@ -93,6 +99,10 @@ var keys = []key{
 	{name: "journal", root: true, flag: "journal", want: "an absolute path", read: text(func(c *Config) *string { return &c.Journal }, filepath.IsAbs)},
 	{name: "record_dir", root: true, flag: "record-dir", want: "an absolute path", read: text(func(c *Config) *string { return &c.RecordDir }, filepath.IsAbs)},
 	{name: "listen", root: true, flag: "listen", want: `an address and a port, such as "127.0.0.1:9477"`, read: text(func(c *Config) *string { return &c.Listen }, isAddress)},
+	{name: "role", root: true, want: `tables [[role]] of role = "lc" or "be", with exe, user, unit, or others = true, and perhaps timeslice`, read: readRoles},
+	{name: "be", root: true, want: `a timeslice such as "200us"`, read: timeslice(func(c *Config) *uint64 { return &c.BE })},
+	{name: "lc", root: true, want: `a timeslice such as "2ms"`, read: timeslice(func(c *Config) *uint64 { return &c.LC })},
+	{name: "starve_after", root: true, want: `a span from "10ms" to "10s"`, read: readStarveAfter},
 }
 
 // Keys names all keys that a file can have, those that only root's file can

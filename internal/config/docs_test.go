@@ -13,7 +13,7 @@ func TestDocumentedKeysAreTheKeys(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	known := Known{Columns: []string{"pid", "process", "user", "unit", "engine", "timeslice", "interleave", "residency", "share", "turns", "wait", "off", "mem", "channels"}}
+	known := Known{Columns: []string{"pid", "process", "user", "unit", "engine", "role", "timeslice", "interleave", "residency", "share", "turns", "wait", "off", "mem", "channels"}}
 	c := &Config{}
 	for i, m := range regexp.MustCompile("(?s)```toml\n(.*?)```").FindAllSubmatch(b, -1) {
 		before := len(c.from)

@@ -34,6 +34,12 @@ audit = "/var/log/a.jsonl"
 journal = "/var/lib/j"
 record_dir = "/srv"
 listen = "[::1]:9477"
+be = "300us"
+lc = "1ms"
+starve_after = "100ms"
+[[role]]
+role = "be"
+others = true
 `
 	c := &Config{}
 	if err := c.Parse([]byte(all), "f", true, "", known); err != nil {
@@ -60,7 +66,8 @@ listen = "[::1]:9477"
 }
 
 func TestRootsKeysInAnotherFile(t *testing.T) {
-	values := map[string]string{"control": "true", "yes": "true", "force": "true", "audit": `"/a"`, "journal": `"/j"`, "record_dir": `"/r"`, "listen": `"127.0.0.1:1"`}
+	values := map[string]string{"control": "true", "yes": "true", "force": "true", "audit": `"/a"`, "journal": `"/j"`, "record_dir": `"/r"`, "listen": `"127.0.0.1:1"`,
+		"role": `[{role = "be", others = true}]`, "be": `"1ms"`, "lc": `"1ms"`, "starve_after": `"1s"`}
 	for _, k := range Keys() {
 		v, tried := values[k]
 		if tried != RootOnly(k) {
