@@ -170,7 +170,7 @@ func TestOnlyTheseMay(t *testing.T) {
 		{[]string{"github.com/cilium/ebpf"}, ours("bpf", "probes/rmcalls", "probes/xid", "actions/kfunc", "internal/vmtest")},
 		{[]string{"github.com/spf13/cobra"}, ours("internal/cli")},
 		{ours("internal/sched"), ours("internal/cli", "ui", "actions", "probes", "internal/recording", "internal/sim", "internal/export",
-			"internal/metrics", "internal/steer", "internal/shot", "internal/bench", "internal/workload", "internal/vmtest")},
+			"internal/metrics", "internal/steer", "internal/trial", "internal/shot", "internal/bench", "internal/workload", "internal/vmtest")},
 	} {
 		for pkg, names := range all {
 			if slices.Contains(rule.may, pkg) || len(rule.may) > 0 && rule.may[0] != module && below(pkg, rule.may...) {
