@@ -9,6 +9,7 @@
 // took from launch to finish (us). Build: nvcc -O2 -o lc lc.cu
 //
 // SPDX-License-Identifier: Apache-2.0
+#include <cmath>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -71,7 +72,7 @@ static double uniform()
 	s ^= s << 13;
 	s ^= s >> 7;
 	s ^= s << 17;
-	return (s >> 11) / double(1ull << 53);
+	return ((s >> 11) + 1) / double(1ull << 53); // over 0
 }
 
 static void sleep_until(int64_t t)
@@ -112,7 +113,7 @@ int main(int argc, char **argv)
 		kernels++;
 		if (lc) {
 			printf("launch_to_finish_us %.1f\n", us);
-			// 0.2 to 1.8 of the period: requests do not come like a clock.
+			// Requests do not come like a clock: now and then one right after another.
 			next = done + int64_t(period * 1e3 * (0.2 + 1.6 * uniform()));
 			sleep_until(next);
 		} else if (done >= second) {
