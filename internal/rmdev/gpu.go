@@ -89,8 +89,8 @@ type AttachedGPU struct {
 
 // Attach opens /dev/nvidiaN, which initialises the GPU where nobody did yet and
 // keeps it so, and allocates a device and a subdevice on it. It lasts until the
-// Device is closed.
-func (d *Device) Attach(g GPU) (*AttachedGPU, error) {
+// Device is closed. Where it fails, nothing of it is left open.
+func (d *Device) Attach(g GPU) (a *AttachedGPU, err error) {
 	what := func(err error) error { return fmt.Errorf("attach GPU%d (%s): %w", g.Index, g.PCI, err) }
 	if g.Minor < 0 {
 		return nil, what(errors.New("the driver gives no minor number for it"))
@@ -100,23 +100,36 @@ func (d *Device) Attach(g GPU) (*AttachedGPU, error) {
 	if err != nil {
 		return nil, what(openError(path, err))
 	}
-	d.mu.Lock()
-	d.fds = append(d.fds, fd)
-	d.mu.Unlock()
+	a = &AttachedGPU{GPU: g}
+	defer func() {
+		if err == nil {
+			return
+		}
+		if a != nil && a.Device != 0 {
+			_ = d.Free(d.client, a.Device) // closing the Device does it anyway
+		}
+		a = nil
+		d.rm.sys.Close(fd)
+	}()
 	if err := d.Escape(fd, rm.EscRegisterFD, Bytes(&rm.RegisterFDParams{ControlFD: int32(d.fd)})); err != nil {
-		return nil, what(fmt.Errorf("tie %s to the control file (NV_ESC_REGISTER_FD): %w", path, err))
+		return a, what(fmt.Errorf("tie %s to the control file (NV_ESC_REGISTER_FD): %w", path, err))
 	}
-	if err := d.instance(&g); err != nil {
-		return nil, what(err)
+	if err := d.instance(&a.GPU); err != nil {
+		return a, what(err)
 	}
-	a := &AttachedGPU{GPU: g}
-	dev := rm.DeviceAlloc{DeviceID: uint32(g.DeviceInstance)}
+	dev := rm.DeviceAlloc{DeviceID: uint32(a.DeviceInstance)}
 	if a.Device, err = d.Alloc(d.client, rm.ClassDevice, Bytes(&dev)); err != nil {
-		return nil, what(err)
+		return a, what(err)
 	}
-	sub := rm.SubdeviceAlloc{SubdeviceID: uint32(g.SubdeviceInstance)}
+	sub := rm.SubdeviceAlloc{SubdeviceID: uint32(a.SubdeviceInstance)}
 	if a.Subdevice, err = d.Alloc(a.Device, rm.ClassSubdevice, Bytes(&sub)); err != nil {
-		return nil, what(err)
+		return a, what(err)
 	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.closed {
+		return a, what(errors.New("the devices were let go of meanwhile"))
+	}
+	d.fds = append(d.fds, fd)
 	return a, nil
 }
