@@ -9,6 +9,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"syscall"
+	"time"
 
 	"tsgtop/internal/rm"
 )
@@ -48,9 +49,17 @@ func (r *RM) OpenProcess(pid int) (*Process, error) {
 func (p *Process) Close() error { return p.rm.sys.Close(p.pidfd) }
 
 // Borrow takes a descriptor of the process. It is checked to be of
-// /dev/nvidiactl before anything is sent to it. Errors: ErrGone, ErrRefused.
+// /dev/nvidiactl before it is taken, since closing any other file can wait on
+// whoever made it (a FUSE daemon's), and again before anything is sent to it.
+// Errors: ErrGone, ErrRefused, ErrClosing.
 func (p *Process) Borrow(fd int) (*Borrowed, error) {
 	what := fmt.Sprintf("borrow descriptor %d of process %d", fd, p.PID)
+	if !p.rm.close.room() {
+		return nil, fmt.Errorf("%s: %w: %d of them; nothing more is borrowed until then", what, ErrClosing, maxPending)
+	}
+	if !p.looksRight(fd) {
+		return nil, fmt.Errorf("%s: %w: it is not %s any more", what, ErrGone, rm.ControlPath)
+	}
 	own, err := p.rm.sys.PidfdGetFD(p.pidfd, fd)
 	if err != nil {
 		return nil, p.rm.borrowError(what, err)
@@ -75,6 +84,20 @@ func (p *Process) Borrow(fd int) (*Borrowed, error) {
 	}
 	b.borrowCaller = &borrowCaller{caller}
 	return b, nil
+}
+
+// looksRight tells whether a descriptor may be of /dev/nvidiactl, without
+// opening or taking it. The pid can be another's by now, and the descriptor
+// another one a moment later: what counts is looked at once it is ours.
+func (p *Process) looksRight(fd int) bool {
+	major, minor, isChar, err := p.rm.sys.DeviceAt(fmt.Sprintf("/proc/%d/fd/%d", p.PID, fd))
+	switch {
+	case errors.Is(err, syscall.EACCES): // its file system refuses root: none of the driver's
+		return false
+	case err != nil: // gone, or hidden by a filter: taking it gives the reason
+		return true
+	}
+	return isChar && major == rm.Major && minor == rm.ControlMinor
 }
 
 // Borrow takes one descriptor of a process; see Process.Borrow.
@@ -105,6 +128,23 @@ func (b *Borrowed) Close() {
 		}
 		b.rm.close.start(b.rm.sys, b.fd)
 	})
+}
+
+// maxPending is how many closes may hang: each holds a thread. closePatience is
+// how long Borrow waits for one of so many to be done.
+const (
+	maxPending    = 64
+	closePatience = 500 * time.Millisecond
+)
+
+// room waits until fewer closes are pending; false where they hang.
+func (c *closer) room() bool {
+	for until := time.Now().Add(closePatience); c.pending.Load() >= maxPending; time.Sleep(time.Millisecond) {
+		if time.Now().After(until) {
+			return false
+		}
+	}
+	return true
 }
 
 // closer closes descriptors on goroutines of their own.

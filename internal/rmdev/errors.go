@@ -20,6 +20,8 @@ var (
 	ErrGone = errors.New("gone")
 	// ErrRefused: the kernel does not let us take another process's descriptor.
 	ErrRefused = errors.New("refused by the kernel")
+	// ErrClosing: too many borrowed descriptors do not close.
+	ErrClosing = errors.New("borrowed descriptors are still being closed")
 )
 
 // StatusError is an RM call that went through and that RM answered with

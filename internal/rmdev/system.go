@@ -25,6 +25,8 @@ type System interface {
 	Ioctl(fd int, request uint32, arg unsafe.Pointer) syscall.Errno
 	// Device tells which character device an open descriptor is of.
 	Device(fd int) (major, minor uint32, isChar bool, err error)
+	// DeviceAt is Device of what a path leads to, which is not opened.
+	DeviceAt(path string) (major, minor uint32, isChar bool, err error)
 	// Map maps length bytes of a descriptor, for reading, shared.
 	Map(fd, length int) ([]byte, error)
 	Unmap([]byte) error
@@ -62,11 +64,21 @@ func (machine) Ioctl(fd int, request uint32, arg unsafe.Pointer) syscall.Errno {
 }
 
 func (machine) Device(fd int) (uint32, uint32, bool, error) {
-	var st unix.Stat_t
-	if err := unix.Fstat(fd, &st); err != nil {
+	return device(fd, "", unix.AT_EMPTY_PATH)
+}
+
+func (machine) DeviceAt(path string) (uint32, uint32, bool, error) {
+	return device(unix.AT_FDCWD, path, 0)
+}
+
+// device asks what is known already: a file of another process's can be of a
+// file system that answers when its owner likes.
+func device(fd int, path string, flags int) (uint32, uint32, bool, error) {
+	var st unix.Statx_t
+	if err := unix.Statx(fd, path, flags|unix.AT_STATX_DONT_SYNC, unix.STATX_TYPE, &st); err != nil {
 		return 0, 0, false, err
 	}
-	return unix.Major(uint64(st.Rdev)), unix.Minor(uint64(st.Rdev)), st.Mode&unix.S_IFMT == unix.S_IFCHR, nil
+	return st.Rdev_major, st.Rdev_minor, st.Mode&unix.S_IFMT == unix.S_IFCHR, nil
 }
 
 func (machine) Map(fd, length int) ([]byte, error) {

@@ -167,6 +167,24 @@ func (d *Driver) Device(fd int) (uint32, uint32, bool, error) {
 	return rm.Major, h.file.minor, true, nil
 }
 
+// DeviceAt implements rmdev.System.
+func (d *Driver) DeviceAt(path string) (uint32, uint32, bool, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	var pid, fd int
+	if n, _ := fmt.Sscanf(path, "/proc/%d/fd/%d", &pid, &fd); n != 2 {
+		return 0, 0, false, errno.noent
+	}
+	p := d.procs[pid]
+	if p == nil || p.fds[fd] == nil {
+		return 0, 0, false, errno.noent
+	}
+	if !strings.HasPrefix(p.fds[fd].path, rm.DevicePath) {
+		return 0, 0, false, nil
+	}
+	return rm.Major, p.fds[fd].minor, true, nil
+}
+
 // Map implements rmdev.System.
 func (d *Driver) Map(fd, length int) ([]byte, error) {
 	d.mu.Lock()
