@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -16,7 +17,7 @@ type Options struct {
 	Packages []string      // test packages for the guest; default: GuestPackages
 	Run      string        // -test.run; default: all, and for kernels without kfuncs those that are for them
 	Args     []string      // more arguments for the test binaries
-	Timeout  time.Duration // of the machine; default 5 minutes
+	Timeout  time.Duration // of the machine; default 10 minutes
 	MemoryMB int           // default 512
 	Cover    string        // folder for coverage profiles; empty: none
 	LogDir   string        // keeps console, result and initramfs; default a temporary folder that a success removes
@@ -42,7 +43,7 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 		o.Log = func(string, ...any) {}
 	}
 	if o.Timeout == 0 {
-		o.Timeout = 5 * time.Minute
+		o.Timeout = 10 * time.Minute
 	}
 	if o.MemoryMB == 0 {
 		o.MemoryMB = 512
@@ -54,7 +55,9 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	if err != nil {
 		return nil, err
 	}
+	building.Lock()
 	k, err := EnsureKernel(o.Kernel, o.Log)
+	building.Unlock()
 	if err != nil {
 		return nil, err
 	}
@@ -69,8 +72,10 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	} else if err = os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
 	}
+	building.Lock()
 	start := time.Now()
 	irfs, err := pack(k, repo, dir, o)
+	building.Unlock()
 	if err != nil {
 		return nil, err
 	}
@@ -96,6 +101,9 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	}
 	return r, nil
 }
+
+// building: builds use all processors by themselves, and the same caches.
+var building sync.Mutex
 
 // pack builds everything that goes into the guest.
 func pack(k *Kernel, repo, dir string, o Options) ([]byte, error) {

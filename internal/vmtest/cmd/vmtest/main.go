@@ -13,6 +13,8 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"runtime"
+	"slices"
 	"strings"
 	"time"
 
@@ -23,8 +25,9 @@ func main() {
 	kernels := flag.String("k", "6.12,6.1", "kernels, comma-separated: a series, or series-arm64")
 	run := flag.String("run", "", "only tests that match, as go test -run")
 	pkgs := flag.String("pkg", "", "test packages for the guest, comma-separated (default: all that are meant for it)")
-	timeout := flag.Duration("timeout", 5*time.Minute, "of each machine")
+	timeout := flag.Duration("timeout", 10*time.Minute, "of each machine")
 	memory := flag.Int("m", 512, "memory of the machine in MB")
+	jobs := flag.Int("j", runtime.NumCPU(), "machines at a time")
 	cover := flag.String("cover", "", "folder for coverage profiles")
 	logs := flag.String("logs", "", "folder that keeps the logs of each kernel")
 	verbose := flag.Bool("v", false, "print the guest's whole output")
@@ -33,41 +36,62 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	log := func(f string, a ...any) { fmt.Fprintf(os.Stderr, "vmtest: "+f+"\n", a...) }
-	passed, failed := 0, 0
-	for name := range strings.SplitSeq(*kernels, ",") {
-		if *fetch {
+	names := strings.Split(*kernels, ",")
+	if *fetch {
+		for _, name := range names {
 			k, err := vmtest.EnsureKernel(name, log)
 			if err != nil {
 				log("%v", err)
 				os.Exit(1)
 			}
 			log("%s is in %s", k.Release, k.Dir)
-			continue
 		}
+		return
+	}
+	// A machine keeps one processor busy, so that several run side by side; what
+	// each gave is printed in the order of the kernels.
+	type outcome struct {
+		r   *vmtest.Report
+		err error
+	}
+	outcomes := make([]chan outcome, len(names))
+	free := make(chan struct{}, max(1, *jobs))
+	dirs := make([]string, len(names))
+	for i, name := range names {
 		o := vmtest.Options{Kernel: name, Run: *run, Args: flag.Args(), Timeout: *timeout, MemoryMB: *memory, Cover: *cover, Log: log}
 		o.LogDir = filepath.Join(os.TempDir(), fmt.Sprintf("vmtest-%s-%d", name, os.Getpid()))
 		if *logs != "" {
 			o.LogDir = filepath.Join(*logs, name)
 		}
+		if slices.Contains(names[:i], name) { // again, to see whether it passes each time
+			o.LogDir += fmt.Sprint(".", i)
+		}
 		if *pkgs != "" {
 			o.Packages = strings.Split(*pkgs, ",")
 		}
-		r, err := vmtest.Run(ctx, o)
-		if r != nil {
+		dirs[i], outcomes[i] = o.LogDir, make(chan outcome, 1)
+		go func() {
+			free <- struct{}{}
+			defer func() { <-free }()
+			r, err := vmtest.Run(ctx, o)
+			outcomes[i] <- outcome{r, err}
+		}()
+	}
+	passed, failed := 0, 0
+	for i, name := range names {
+		got := <-outcomes[i]
+		if r := got.r; r != nil {
 			passed += len(r.Passed)
 			failed += len(r.Failed) + len(r.Problems)
-			show(name, r, o.LogDir, *verbose)
+			show(name, r, dirs[i], *verbose)
 		}
-		if err != nil {
+		if got.err != nil {
 			failed++
-			fmt.Printf("%s: %v\n", name, err)
+			fmt.Printf("%s: %v\n", name, got.err)
 		}
-		if *logs == "" && r != nil && r.OK() {
-			_ = os.RemoveAll(o.LogDir) // only the logs of a failure are kept
+		if *logs == "" && got.r != nil && got.r.OK() {
+			_ = os.RemoveAll(dirs[i]) // only the logs of a failure are kept
 		}
-	}
-	if *fetch {
-		return
 	}
 	fmt.Printf("%d passed, %d failed\n", passed, failed)
 	if failed > 0 || passed == 0 {
