@@ -10,6 +10,7 @@ import (
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/btf"
+	"github.com/cilium/ebpf/features"
 	"github.com/cilium/ebpf/link"
 	"golang.org/x/sys/unix"
 )
@@ -228,12 +229,18 @@ func (r Rung) refuse(err error) *Refusal {
 		default:
 			reason = Forbidden
 		}
-	case errors.Is(err, ebpf.ErrNotSupported):
+	case errors.Is(err, ebpf.ErrNotSupported), errors.Is(err, unix.EINVAL) && noTaskStorage():
 		reason = OldKernel
 	case errors.Is(err, os.ErrNotExist) || errors.Is(err, btf.ErrNotFound):
 		reason = NoFunction
 	}
 	return &Refusal{Rung: r, Reason: reason, Err: brief(err)}
+}
+
+// noTaskStorage tells that the kernel lacks the kind of map that keeps a thread's
+// call (Linux 5.11), which it says by calling the map invalid.
+func noTaskStorage() bool {
+	return errors.Is(features.HaveMapType(ebpf.TaskStorage), ebpf.ErrNotSupported)
 }
 
 // lockedDown tells whether kernel lockdown is in force.

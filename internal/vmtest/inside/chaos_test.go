@@ -114,9 +114,22 @@ func TestKfuncChaos(t *testing.T) {
 			}
 			target = c.target(t)
 		case n < 75 && k != nil:
+			if nvidia && rng.IntN(8) == 0 { // slow calls are still under way when the next step comes
+				knob(t, "rpc_us", []int{0, 1000, 5000, 30000}[rng.IntN(4)])
+			}
 			r, err := k.Do(uint64(steps+1), []sched.Op{sched.OpPreempt, sched.OpTimeslice, sched.OpInterleave}[rng.IntN(3)], target, uint64(1+rng.IntN(2)), false, time.Duration(rng.IntN(3))*time.Millisecond)
 			must(err)
 			did["command"]++
+			switch {
+			case r.Answered:
+				did["answered"]++
+			case r.Errno == syscall.EINPROGRESS:
+				did["left under way"]++
+			case r.Vanished():
+				did["refused: the target is gone"]++
+			default:
+				did["refused: "+r.Why]++
+			}
 			if r.Answered && c == nil {
 				t.Fatalf("step %d: answered for a dead target: %+v", steps, r)
 			}
@@ -173,7 +186,7 @@ func TestKfuncChaos(t *testing.T) {
 	if k != nil {
 		must(k.Close())
 	}
-	if did["command"] < 10 || did["death"] == 0 || did["unload tsgtop"] == 0 || did["unload nvidia"] == 0 {
+	if did["command"] < 10 || did["death"] == 0 || did["unload tsgtop"] == 0 || did["unload nvidia"] == 0 || did["left under way"] == 0 || did["answered"] == 0 {
 		t.Error("too little happened")
 	}
 }

@@ -34,7 +34,7 @@ func TestOldKernel(t *testing.T) {
 	if log := dmesgSince(t, mark); !errors.Is(err, syscall.EOPNOTSUPP) || strings.Count(log, "tsgtop: sleepable kfuncs need Linux 6.1") != 1 {
 		t.Errorf("%v; log: %s", err, log)
 	}
-	says(t, nil, 0, "has no sleepable kfuncs; commands go by fd instead", "Linux 6.1 or newer")
+	says(t, nil, 0, "tp_btf: the kernel is too old", "use Linux 5.11 or newer", "has no sleepable kfuncs; commands go by fd instead", "Linux 6.1 or newer")
 	p := startProcess(t, 0, nil)
 	target := fmt.Sprintf("pid:%d", p.PID)
 	ran, want := `"ran":{"state":"yes"`, 5

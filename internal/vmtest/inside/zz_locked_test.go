@@ -43,7 +43,7 @@ func TestZLocked(t *testing.T) {
 		if err := os.WriteFile(lockdown, []byte("integrity"), 0); err != nil {
 			t.Fatal(err)
 		}
-		says(t, nil, 0, "lockdown: integrity", "ok actuator kfunc")
+		says(t, nil, 0, "lockdown: integrity", "ok probe rm", "ok actuator kfunc")
 		if err := rmmod("tsgtop"); err != nil {
 			t.Fatal(err)
 		}
