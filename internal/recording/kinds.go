@@ -29,6 +29,7 @@ const (
 	kindClockTie    = "clock-tie"
 	kindLifecycle   = "lifecycle"
 	kindCommand     = "command"
+	kindSwitches    = "switch-counters"
 )
 
 // kindOf is the kind of an event's line, or empty for a type that is not one
@@ -67,6 +68,8 @@ func kindOf(e sched.Event) string {
 		return kindLifecycle
 	case sched.Command:
 		return kindCommand
+	case sched.SwitchCounters:
+		return kindSwitches
 	}
 	return ""
 }
@@ -106,6 +109,8 @@ func decodeBody(kind string, line []byte) (sched.Event, error) {
 		return decodeAs[sched.Lifecycle](line)
 	case kindCommand:
 		return decodeCommand(line)
+	case kindSwitches:
+		return decodeAs[sched.SwitchCounters](line)
 	case kindHeader:
 		return nil, fmt.Errorf("a second header: one recording was appended to another")
 	}

@@ -19,7 +19,7 @@ import (
 var allTypes = []sched.Event{
 	sched.SourceInfo{}, sched.ProbeStatus{}, sched.GPU{}, sched.GPUSample{}, sched.Process{}, sched.ProcessExit{},
 	sched.Call{}, sched.CallBatch{}, sched.CallCounts{}, sched.Inventory{}, sched.TraceBatch{}, sched.Loss{},
-	sched.Xid{}, sched.ClockTie{}, sched.Lifecycle{}, sched.Command{},
+	sched.Xid{}, sched.ClockTie{}, sched.Lifecycle{}, sched.Command{}, sched.SwitchCounters{},
 }
 
 // randomEvent fills an event of a random type with random values of the

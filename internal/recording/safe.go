@@ -45,6 +45,9 @@ func mapText(e sched.Event, f func(string) string) sched.Event {
 	case sched.Xid:
 		v.PCI, v.Name, v.Text, v.From = f(v.PCI), f(v.Name), f(v.Text), f(v.From)
 		return v
+	case sched.SwitchCounters:
+		v.Why = f(v.Why)
+		return v
 	case sched.Lifecycle:
 		v.Kind, v.Command = sched.LifecycleKind(f(string(v.Kind))), f(v.Command)
 		return v

@@ -177,13 +177,14 @@ func sourceWord(label string) string {
 
 // ScoreOutput is what `tsgtop score --json` prints: the scorecard of a window.
 type ScoreOutput struct {
-	SchemaVersion int        `json:"schema_version"`
-	Time          string     `json:"time"`
-	Source        string     `json:"source"`
-	Window        string     `json:"window"` // "1s", "10s" or "all"
-	GPUs          []ScoreGPU `json:"gpus"`
-	TSGs          []ScoreTSG `json:"tsgs"`
-	Lost          LSLost     `json:"lost"`
+	SchemaVersion int          `json:"schema_version"`
+	Time          string       `json:"time"`
+	Source        string       `json:"source"`
+	Window        string       `json:"window"` // "1s", "10s" or "all"
+	GPUs          []ScoreGPU   `json:"gpus"`
+	TSGs          []ScoreTSG   `json:"tsgs"`
+	Groups        []ScoreGroup `json:"groups,omitempty"` // where they were asked for
+	Lost          LSLost       `json:"lost"`
 }
 
 // ScoreGPU is one GPU's part of the scorecard.
@@ -193,6 +194,22 @@ type ScoreGPU struct {
 	SwitchesPerS *float64 `json:"switches_per_s"`
 	SwitchTax    *float64 `json:"switch_tax"`
 	TraceWhy     string   `json:"trace_why"`
+}
+
+// SwitchesJSON is how many context switches the GSP counted in a window, and
+// over which span; null where that is not known.
+type SwitchesJSON struct {
+	Forced    *uint64  `json:"forced"`    // in the middle of a kernel
+	Voluntary *uint64  `json:"voluntary"` // its kernel had ended
+	SpanS     *float64 `json:"switches_span_s"`
+	Why       string   `json:"switches_why"`
+}
+
+func (sc *Score) switchesJSON() SwitchesJSON {
+	if s := sc.Switches; s != nil {
+		return SwitchesJSON{Forced: &s.Forced, Voluntary: &s.Voluntary, SpanS: &s.SpanS}
+	}
+	return SwitchesJSON{Why: text.Clean(sc.SwitchesWhy)}
 }
 
 // ScoreTSG is one TSG's scorecard. What is not known is null.
@@ -212,6 +229,22 @@ type ScoreTSG struct {
 	WaitUS      *Stats   `json:"wait_us"`
 	OffUS       *Stats   `json:"off_us"`
 	WhyNull     string   `json:"why_null"`
+	SwitchesJSON
+}
+
+// ScoreGroup is the scorecard of several TSGs together. What is not known is null.
+type ScoreGroup struct {
+	By          string   `json:"by"`    // "process", "user" or "unit"
+	Group       string   `json:"group"` // which one
+	TSGs        int      `json:"tsgs"`
+	Turns       uint64   `json:"turns"`
+	TurnsPerS   *float64 `json:"turns_per_s"`
+	Share       *float64 `json:"share"` // sum of theirs
+	ResidencyUS *Stats   `json:"residency_us"`
+	WaitUS      *Stats   `json:"wait_us"`
+	OffUS       *Stats   `json:"off_us"`
+	WhyNull     string   `json:"why_null"`
+	SwitchesJSON
 }
 
 // ScoreOutput gives the snapshot as `score --json` prints it, with the numbers of
@@ -233,6 +266,15 @@ func (s *Snapshot) ScoreOutput(window Window) ScoreOutput {
 			GPU: t.GPU, Runlist: t.Runlist, TSG: t.TSG, Client: t.Client, Object: t.Object, PID: t.PID, Exe: t.Exe,
 			TimesliceUS: t.TimesliceUS, Turns: sc.Turns, TurnsPerS: sc.TurnsPerS, Share: sc.Share,
 			ResidencyUS: sc.Residency, WaitUS: sc.Wait, OffUS: sc.Off, WhyNull: text.Clean(sc.WhyNull),
+			SwitchesJSON: sc.switchesJSON(),
+		})
+	}
+	for i := range s.Groups {
+		g := &s.Groups[i]
+		sc := &g.Score[window]
+		out.Groups = append(out.Groups, ScoreGroup{
+			By: text.Clean(s.GroupTag), Group: text.Clean(g.Key), TSGs: g.TSGs, Turns: sc.Turns, TurnsPerS: sc.TurnsPerS, Share: sc.Share,
+			ResidencyUS: sc.Residency, WaitUS: sc.Wait, OffUS: sc.Off, WhyNull: text.Clean(sc.WhyNull), SwitchesJSON: sc.switchesJSON(),
 		})
 	}
 	return out

@@ -26,12 +26,14 @@ type Snapshot struct {
 	Probes       []ProbeStatus // in the order first met
 	Lost         Loss
 	Unattributed Unattributed
-	Commands     []Command // oldest first, the latest 200
-	Xids         []Xid     // oldest first, the latest 200
-	Lanes        []Lane    // as asked for in SnapshotOptions
-	Detail       *Detail   // as asked for
-	CallRate     float64   // RM calls a second, over 1 s, counted ones included
-	Cut          uint64    // what was not kept because a limit of the state was reached
+	Commands     []Command   // oldest first, the latest 200
+	Xids         []Xid       // oldest first, the latest 200
+	Lanes        []Lane      // as asked for in SnapshotOptions
+	Detail       *Detail     // as asked for
+	Groups       []GroupView // as asked for, in the order in which they are met in TSGs
+	GroupTag     string      // as in the options
+	CallRate     float64     // RM calls a second, over 1 s, counted ones included
+	Cut          uint64      // what was not kept because a limit of the state was reached
 }
 
 // Unattributed counts what is there but has no known owner.
@@ -47,6 +49,18 @@ type SnapshotOptions struct {
 	LaneSpan  time.Duration // 0: no lanes
 	LaneUntil Time          // 0: now
 	Detail    uint64        // generation of the TSG to detail; 0: none
+	// Group names the group of a row, or says that it is in none; nil: no groups.
+	// It is called while the state is locked: it must not wait, nor use the board.
+	Group    func(*TSGView) (key string, in bool)
+	GroupTag string // comes back in Snapshot.GroupTag: which grouping it was
+}
+
+// GroupView is several TSGs together. Its statistics are of all their turns,
+// with percentiles as exact as a single TSG's; its shares and turns are sums.
+type GroupView struct {
+	Key   string
+	TSGs  int
+	Score [NumWindows]Score
 }
 
 // GPUView is one GPU.
@@ -114,6 +128,9 @@ type Score struct {
 	Turns     uint64
 	TurnsPerS *float64
 	WhyNull   string // why what is null in this window is null
+
+	Switches    *Switches // as the GSP counts them
+	SwitchesWhy string    // why it is nil
 }
 
 // Stats summarises one quantity. Percentiles are within 0.1% of the true ones.

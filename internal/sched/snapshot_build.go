@@ -27,6 +27,9 @@ func (s *State) Snapshot(opt SnapshotOptions) *Snapshot {
 		}
 	}
 	s.viewRows(out)
+	if opt.Group != nil {
+		out.Groups, out.GroupTag = s.groups(out.TSGs, opt.Group), opt.GroupTag
+	}
 	out.Unattributed = s.unattributed()
 	if opt.LaneSpan > 0 {
 		out.Lanes = s.lanes(opt)

@@ -117,6 +117,7 @@ func (b *rowsBuilder) viewTSG(v *TSGView, t *tsg) {
 	}
 	v.Channels = b.channels[from:len(b.channels):len(b.channels)]
 	b.score(v, &t.row)
+	b.switches(v, &t.row)
 }
 
 func (l *timeslices) ptr() *uint64 {
@@ -164,6 +165,7 @@ func (b *rowsBuilder) viewContext(v *TSGView, r *row) {
 	b.channels = append(b.channels, ChannelView{Context: Ptr(r.context)})
 	v.Channels = b.channels[len(b.channels)-1 : len(b.channels) : len(b.channels)]
 	b.score(v, r)
+	b.switches(v, r)
 }
 
 // score fills in the numbers that come from the trace, and why there are none.

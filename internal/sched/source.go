@@ -17,6 +17,15 @@ type Looker interface {
 	Look(bool)
 }
 
+// CounterLooker is a Source that can read the GSP's counters of context
+// switches, which it does only while somebody looks: each reading is a call to
+// the GSP.
+type CounterLooker interface {
+	// LookCounters tells whether somebody looks at the counters. Who turned it on
+	// turns it off; they are read as long as anybody has it on.
+	LookCounters(bool)
+}
+
 // Releaser is a Source that can let go of the GPU's devices, so that an
 // operator can reset the GPU, unload the driver or change MIG; and take them
 // again.

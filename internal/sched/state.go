@@ -156,6 +156,9 @@ func (s *State) Apply(ev Event) []Lifecycle {
 		s.applyCommand(e)
 	case ClockTie:
 		s.tick(e.Time)
+	case SwitchCounters:
+		s.tick(e.Time)
+		s.applySwitches(&e)
 	case Lifecycle:
 		// A source's own derivation; this state makes its own.
 	}

@@ -74,8 +74,9 @@ type tsg struct {
 	channels  []*channel
 	created   Time // 0: before we started
 	preempts  []preempt
-	calls     []Call // the latest that named it or its channels
-	place     int    // in State.tsgs
+	calls     []Call        // the latest that named it or its channels
+	switches  *switchCounts // nil: its counters were never read
+	place     int           // in State.tsgs
 }
 
 // channel is a queue of work; it belongs to one TSG.

@@ -270,6 +270,11 @@ func (r *rowStats) secondSlot(i int64) *histSlot {
 // collect joins the values of one quantity in a window that ends at end.
 func (r *rowStats) collect(p *pool, quantity int, w Window, end Time) {
 	p.reset()
+	r.gather(p, quantity, w, end)
+}
+
+// gather joins them to what p holds already.
+func (r *rowStats) gather(p *pool, quantity int, w Window, end Time) {
 	switch w {
 	case Window1s:
 		oldest := int64(end/quarter) - (quarters - 1)

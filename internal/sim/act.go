@@ -206,6 +206,12 @@ func (m *Machine) Counters(t sched.Target) (Counters, uint32) {
 	return p.compute.counters, statusOK
 }
 
+// switchCounters is a reading of the compute TSG's counters.
+func (p *process) switchCounters(at sched.Time) sched.SwitchCounters {
+	c := &p.compute.counters
+	return sched.SwitchCounters{Time: at, TSG: p.target().Object, Save: c.Save, Restore: c.Restore, WFI: c.WFI, CTA: c.CTA, CILP: c.CILP, GFXP: c.GFXP}
+}
+
 // Targets are the compute TSGs of the living processes, the first target first.
 func (m *Machine) Targets() []sched.Target {
 	m.mu.Lock()

@@ -189,7 +189,8 @@ func (m *Machine) showCalls() {
 	}
 }
 
-// sample makes what comes once a second: NVML's numbers, counted calls, losses.
+// sample makes what comes once a second: NVML's numbers, the GSP's
+// switch counters, counted calls, losses.
 func (m *Machine) sample() {
 	m.sampled = m.now
 	counts := sched.CallCounts{Time: m.now}
@@ -202,6 +203,7 @@ func (m *Machine) sample() {
 			if p.gpu == g.index && !p.compute.dead {
 				used += p.memory
 				s.ProcessMem = append(s.ProcessMem, sched.ProcessMemory{PID: p.pid, Bytes: p.memory})
+				m.out = append(m.out, p.switchCounters(m.now))
 			}
 		}
 		s.MemUsed = &used
