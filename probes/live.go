@@ -112,6 +112,9 @@ func (l *Live) Look(on bool) {
 	}
 }
 
+// LookCounters implements sched.CounterLooker.
+func (l *Live) LookCounters(on bool) { l.find.LookCounters(on) }
+
 // Release implements sched.Releaser: it closes every descriptor of the driver,
 // so that an operator can reset a GPU or unload the driver.
 func (l *Live) Release() {
@@ -204,6 +207,7 @@ func (l *Live) Run(ctx context.Context, sink func([]sched.Event)) error {
 		run("nvml", n.Run)
 	}
 	run("discover", l.scan)
+	run("switches", l.find.RunCounters)
 	wg.Wait()
 	return nil
 }

@@ -39,6 +39,7 @@ func (s *scan) add(b *rmdev.Borrowed, f *openFile, client uint32, found objects)
 		s.inv.Channels = append(s.inv.Channels, c)
 		byTSG[o.parent] = append(byTSG[o.parent], c)
 	}
+	before := len(s.inv.TSGs)
 	for _, o := range found.tsgs {
 		gpu, ok := on[o.parent]
 		if !ok {
@@ -52,6 +53,7 @@ func (s *scan) add(b *rmdev.Borrowed, f *openFile, client uint32, found objects)
 		t.Engine = s.engine(b, client, t, found)
 		s.inv.TSGs = append(s.inv.TSGs, t)
 	}
+	s.noteCounted(client, s.inv.TSGs[before:], found)
 }
 
 // devices tells on which GPU each device of a client is, as far as its

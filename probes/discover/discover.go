@@ -72,10 +72,12 @@ type Discoverer struct {
 	seen       map[fileKey]bool  // files of the last full look
 	tried      map[uint32]bool   // clients that are of none of them
 	released   bool
-	refused    string // why a process could not be looked into, in the last scan
-	clientless int    // processes without a client, in the last full scan of a part of the ring
+	refused    string               // why a process could not be looked into, in the last scan
+	counted    map[uint32][]counted // TSGs with switch counters, by client
+	clientless int                  // processes without a client, in the last full scan of a part of the ring
 
-	news news
+	news           news
+	counterLookers lookers // at the switch counters
 }
 
 // gpu is a GPU with our own objects on it.
@@ -91,7 +93,7 @@ type gpu struct {
 // RM: their own clients are then left out of what is found.
 func New(r *rmdev.RM, opts Options) *Discoverer {
 	opts.defaults()
-	return &Discoverer{rm: r, opts: opts, owners: map[uint32]holder{}, seen: map[fileKey]bool{}, tried: map[uint32]bool{}}
+	return &Discoverer{rm: r, opts: opts, owners: map[uint32]holder{}, seen: map[fileKey]bool{}, tried: map[uint32]bool{}, counted: map[uint32][]counted{}}
 }
 
 // ErrReleased: the devices were let go of on request.

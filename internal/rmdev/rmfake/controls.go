@@ -100,6 +100,8 @@ func (d *Driver) control(f *file, client, object, cmd uint32, params []byte) uin
 	switch {
 	case o.class == rm.ClassClient:
 		return d.controlClient(c, cmd, params)
+	case o.class == rm.ClassSubdevice && cmd == rm.CtrlContextSwitchStats:
+		return d.switchCounters(c, params)
 	case o.class == rm.ClassSubdevice:
 		return d.controlSubdevice(o, cmd, params)
 	case o.class == rm.ClassEventBuffer:
@@ -136,7 +138,7 @@ var sizes = map[uint32]int{
 	rm.CtrlAttachedIDs: 128, rm.CtrlGPUIDInfo: 32, rm.CtrlGPUID: 4, rm.CtrlEngines: 340, rm.CtrlEngineRunlists: 0x3f0,
 	rm.CtrlGPUTime: 8, rm.CtrlAllocatedChannels: 0x204, rm.CtrlTSGUniqueIDs: 0x610, rm.CtrlFECSBindV2: 24,
 	rm.CtrlTSGInfo: 4, rm.CtrlTSGGetTimeslice: 8, rm.CtrlTSGSetTimeslice: 8, rm.CtrlTSGPreempt: 8, rm.CtrlTSGSetInterleave: 4,
-	rm.CtrlChannelContextID: 4, rm.CtrlWorkSubmitToken: 4,
+	rm.CtrlChannelContextID: 4, rm.CtrlWorkSubmitToken: 4, rm.CtrlContextSwitchStats: 32,
 }
 
 func (d *Driver) controlClient(c *Client, cmd uint32, params []byte) uint32 {

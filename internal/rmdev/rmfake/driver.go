@@ -316,7 +316,8 @@ type object struct {
 	number    uint32 // TSG
 	unique    uint32 // TSG
 	timeslice uint64
-	context   uint32 // channel
+	switches  Switches // TSG of the graphics engine
+	context   uint32   // channel
 	chid      uint32
 	mem       []byte
 	buf       *eventBuffer
