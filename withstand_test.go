@@ -136,6 +136,9 @@ func TestDoctor(t *testing.T) {
 			if t.Failed() {
 				t.Log(a.out)
 			}
+			if c.machine != "no-driver" { // where it waits for probes, once is enough
+				return
+			}
 			if j := on(t, c.machine, "doctor", "--json"); j.code != c.code || strings.Count(j.out, "\n") != 1 || !strings.Contains(j.out, `"schema_version":1`) {
 				t.Errorf("JSON: code %d, %q", j.code, j.out)
 			}
