@@ -253,12 +253,26 @@ func (m *meeting) identify(s *session) error {
 	if t.UniqueID != nil && *t.UniqueID != ids.TSG {
 		return fmt.Errorf("%w: it has the same handle and number and another unique id (%d, not %d): a restarted copy", ErrReplaced, ids.TSG, *t.UniqueID)
 	}
-	now := ids.Contexts[:min(int(ids.Channels), len(ids.Contexts))]
-	for _, c := range t.Contexts {
-		if !slices.Contains(now, c) {
-			return fmt.Errorf("%w: context %x is not its any more", ErrReplaced, c)
-		}
+	now := ids.Contexts[:min(ids.Channels, uint32(len(ids.Contexts)))]
+	if err := sameContexts(*t, now); err != nil {
+		return err
 	}
 	t.UniqueID, t.Contexts = sched.Ptr(ids.TSG), slices.Clone(now)
 	return nil
+}
+
+// sameContexts compares a TSG's contexts with those that it was known by, where
+// its unique id, which is not reused, is not known: one that is there still
+// shows that it is the same. A process frees channels of a TSG and makes others
+// as it likes.
+func sameContexts(t sched.Target, now []uint32) error {
+	if t.UniqueID != nil || len(t.Contexts) == 0 {
+		return nil
+	}
+	for _, c := range t.Contexts {
+		if slices.Contains(now, c) {
+			return nil
+		}
+	}
+	return fmt.Errorf("%w: none of the contexts that it was known by is its any more (%x)", ErrReplaced, t.Contexts[0])
 }

@@ -208,7 +208,7 @@ func TestFDIdentity(t *testing.T) {
 		{"client closed", func(_ *testing.T, d *desk) { d.process.Close(9) }, ErrGone},
 		{"TSG freed", func(_ *testing.T, d *desk) { d.client.Free(uint32(d.target.Object.Handle)) }, ErrGone},
 		{"other unique id", func(_ *testing.T, d *desk) { d.target.UniqueID = sched.Ptr(*d.target.UniqueID + 1) }, ErrReplaced},
-		{"other context", func(_ *testing.T, d *desk) { d.target.Contexts = append(d.target.Contexts, 0x9999) }, ErrReplaced},
+		{"other contexts", func(_ *testing.T, d *desk) { d.target.UniqueID, d.target.Contexts = nil, []uint32{0x9999} }, ErrReplaced},
 		{"other number", func(_ *testing.T, d *desk) { d.target.TSG++ }, ErrReplaced},
 		{"not a TSG", func(_ *testing.T, d *desk) { d.target.Object.Handle = 0x5c000001 }, ErrReplaced},
 		{"no such GPU", func(_ *testing.T, d *desk) { d.target.GPU = 3 }, ErrGone},
@@ -252,6 +252,24 @@ func TestFDIdentity(t *testing.T) {
 		}
 		d.quiet(t)
 	}
+}
+
+// A channel is freed after the value was changed: it is the same TSG still, by
+// its unique id, and the value must come back.
+func TestFDChannelsChange(t *testing.T) {
+	d := newDesk(t)
+	if r := d.do(sched.OpTimeslice, 200); r.Err != nil {
+		t.Fatal(r.Err)
+	}
+	d.target.Contexts = append(d.target.Contexts, 0x9999)
+	if o := putBack(context.Background(), d.fd, sched.OpTimeslice, d.target, "c1", []uint64{200}, sched.Ptr(uint64(2048))); o.State != OutcomeRestored {
+		t.Errorf("%+v", o)
+	}
+	d.target.UniqueID = nil // as before the first look at it
+	if in, err := d.fd.Inspect(context.Background(), d.target); err != nil || in.Target.UniqueID == nil || slices.Contains(in.Target.Contexts, 0x9999) {
+		t.Errorf("%+v, %v", in, err)
+	}
+	d.quiet(t)
 }
 
 // A forked child holds the client's file, and the process that the TSG was known

@@ -170,10 +170,8 @@ func inspectionOf(t sched.Target, id bpf.ActionTsgtopIdentity) (in Inspection, e
 		return in, fmt.Errorf("%w: it has the same handle and number and another unique id (%d, not %d): a restarted copy", ErrReplaced, id.Unique, *t.UniqueID)
 	}
 	now := id.Contexts[:min(int(id.N_contexts), len(id.Contexts))]
-	for _, c := range t.Contexts {
-		if !slices.Contains(now, c) {
-			return in, fmt.Errorf("%w: context %x is not its any more", ErrReplaced, c)
-		}
+	if err := sameContexts(t, now); err != nil {
+		return in, err
 	}
 	t.UniqueID, t.Contexts = sched.Ptr(id.Unique), slices.Clone(now)
 	in.Target = t
