@@ -8,16 +8,12 @@ package steward
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"tsgtop/actions"
-	"tsgtop/internal/rm"
 	"tsgtop/internal/sched"
 	"tsgtop/internal/steer"
 )
@@ -277,122 +273,6 @@ func (s *Steward) Idle() bool {
 	return len(s.o.Roles.Marks) == 0 && len(s.o.Roles.Rules) == 0 && len(s.o.Keeper.All()) == 0
 }
 
-// limit notes between which timeslices each best-effort process's short turns are
-// to be counted: what its graphics TSG had when its role was first seen.
-func (s *Steward) limit() {
-	for _, w := range s.now.Wants {
-		if w.Role != steer.BE || w.Row.Timeslice == nil || !steer.IsCompute(w.Row) {
-			continue
-		}
-		old := *w.Row.Timeslice
-		for _, k := range s.o.Keeper.All() {
-			if k.Target.Gen == w.Row.Gen && k.Old != nil {
-				old = *k.Old
-			}
-		}
-		if l, ok := s.limits[w.Proc]; !ok || l.New != w.US {
-			s.limits[w.Proc] = steer.Limits{Old: old, New: w.US}
-		}
-	}
-}
-
-// starve shows who starves, and lifts roles.
-func (s *Steward) starve() {
-	clear(s.starving)
-	for m := range s.meters {
-		for p, d := range m.Waiting(s.o.StarveAfter) {
-			if s.now.Of(p) == steer.BE {
-				s.starving[p] = d
-				s.starved[p] = max(s.starved[p], d)
-			}
-		}
-	}
-	for p, d := range s.starving {
-		s.once(fmt.Sprintf("pid %d, best-effort, starves: it had no turn for %v while it had work", p.PID, s.o.StarveAfter))
-		if s.o.Lift && s.on {
-			s.lift(p, fmt.Sprintf("pid %d had no turn for %v while it had work", p.PID, d.Round(time.Millisecond)))
-		}
-	}
-}
-
-// lift suspends the role of a process that starves, and with it what makes it
-// starve where that is a long timeslice of a latency-critical process.
-func (s *Steward) lift(p steer.Proc, why string) {
-	if s.o.Roles.Lifted == nil {
-		s.o.Roles.Lifted = map[steer.Proc]string{}
-	}
-	if s.o.Roles.Lifted[p] != "" {
-		return
-	}
-	s.o.Roles.Lifted[p] = why
-	s.o.Say(fmt.Sprintf("the role of pid %d is lifted: %s", p.PID, why))
-	if s.o.Roles.LC == 0 {
-		return
-	}
-	for _, m := range s.now.Members {
-		if m.Role == steer.LC && s.o.Roles.Lifted[m.Proc] == "" {
-			s.o.Roles.Lifted[m.Proc] = why
-			s.o.Say(fmt.Sprintf("the timeslice of pid %d, latency-critical, is put back too: others starve beside it", m.Proc.PID))
-		}
-	}
-}
-
-// set sees to it that each TSG has what its role gives it.
-func (s *Steward) set(ctx context.Context, now sched.Time) {
-	for _, w := range s.now.Wants {
-		if s.o.Roles.Lifted[w.Proc] != "" {
-			continue
-		}
-		v := w.Row
-		has := s.o.Keeper.Has(sched.OpTimeslice, v.Gen)
-		differs := v.Timeslice == nil || *v.Timeslice != w.US
-		// A value that the stream of calls shows to differ is set at once; where only
-		// RM's own copy would tell, that is read now and then.
-		surely := differs && (!has || v.TimesliceFrom == sched.FromSeen)
-		if last, ok := s.checked[v.Gen]; ok && now.Sub(last) < checkEvery && !surely {
-			continue
-		}
-		s.checked[v.Gen] = now
-		why := "best-effort: its turns are to be short when a latency-critical process comes"
-		if w.Role == steer.LC {
-			why = "latency-critical"
-		}
-		err := s.o.Keeper.Ensure(ctx, actions.Wish{Op: sched.OpTimeslice, Gen: v.Gen, Value: w.US, Why: why}, v)
-		switch {
-		case err == nil || errors.Is(err, actions.ErrQuiet):
-		case errors.Is(err, actions.ErrGone), errors.Is(err, actions.ErrReplaced):
-			delete(s.checked, v.Gen)
-		case errors.Is(err, context.DeadlineExceeded):
-			s.once(err.Error())
-			return // the others would wait for RM just as long
-		default:
-			s.once(err.Error())
-		}
-	}
-}
-
-// release puts back what no role asks for any more.
-func (s *Steward) release(ctx context.Context, now sched.Time) {
-	wanted := map[uint64]bool{}
-	if s.on {
-		for _, w := range s.now.Wants {
-			wanted[w.Row.Gen] = s.o.Roles.Lifted[w.Proc] == ""
-		}
-	}
-	out := s.o.Keeper.LetGo(ctx, func(op sched.Op, t sched.Target) bool {
-		return op == sched.OpTimeslice && !wanted[t.Gen] && now.Sub(s.failed[t.Gen]) >= retryEvery
-	})
-	for _, o := range out {
-		if o.State == actions.OutcomeFailed {
-			s.failed[o.Target.Gen] = now
-		}
-		s.outcomes = append(s.outcomes, o)
-		if o.State != actions.OutcomeGone {
-			s.o.Say(o.String())
-		}
-	}
-}
-
 // count keeps the latest of each TSG.
 func (s *Steward) count() {
 	for _, k := range s.o.Keeper.All() {
@@ -405,110 +285,6 @@ func (s *Steward) once(line string) {
 		s.said[line] = true
 		s.o.Say(line)
 	}
-}
-
-// Starving are those that starve now, and the longest that each has so far.
-func (s *Steward) Starving() (now, longest map[steer.Proc]time.Duration) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return maps.Clone(s.starving), maps.Clone(s.starved)
-}
-
-// Totals counts what was sent so far.
-func (s *Steward) Totals() steer.Totals {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.totals()
-}
-
-func (s *Steward) totals() steer.Totals {
-	t := steer.Totals{Where: map[string]int{}, ByStatus: map[string]int{}}
-	for _, k := range s.seen {
-		if k.Calls > 0 || k.Held {
-			t.TSGs++
-		}
-		t.Calls += k.Calls
-		t.Again += k.Again
-		if k.Err != nil && !errors.Is(k.Err, actions.ErrQuiet) {
-			t.Failed++
-		}
-	}
-	for _, a := range s.accepted() {
-		t.Where[a.Where]++
-		if a.Status != "" {
-			t.ByStatus[a.Status]++
-		}
-	}
-	return t
-}
-
-func (s *Steward) accepted() (out []sched.Accepted) {
-	for _, gen := range slices.Sorted(maps.Keys(s.seen)) {
-		if k := s.seen[gen]; len(k.Results) > 0 {
-			out = append(out, actions.AcceptedOf(k.Results))
-		}
-	}
-	return out
-}
-
-// Lamps are RAN and ACCEPTED of all calls together: the worst of all TSGs.
-func (s *Steward) Lamps() (ran, accepted sched.Lamp) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	var rans, accs []sched.Lamp
-	for _, gen := range slices.Sorted(maps.Keys(s.seen)) {
-		if k := s.seen[gen]; len(k.Results) > 0 {
-			rans = append(rans, actions.RanOf(k.Results))
-			accs = append(accs, actions.AcceptedOf(k.Results).Lamp)
-		}
-	}
-	return worst(rans), worst(accs)
-}
-
-// worst is a "no" before an unknown before a yes, with how many.
-func worst(lamps []sched.Lamp) sched.Lamp {
-	if len(lamps) == 0 {
-		return sched.Lamp{State: sched.LampUnknown, Why: "nothing was sent"}
-	}
-	n := map[sched.LampState]int{}
-	for _, l := range lamps {
-		n[l.State]++
-	}
-	for _, state := range []sched.LampState{sched.LampNo, sched.LampUnknown, sched.LampYes} {
-		for _, l := range lamps {
-			if l.State == state {
-				if len(lamps) > 1 {
-					l.Why = fmt.Sprintf("%d of %d TSGs, such as: %s", n[state], len(lamps), l.Why)
-				}
-				return l
-			}
-		}
-	}
-	return lamps[0]
-}
-
-// Changed is the lamp CHANGED of all best-effort processes, from a span before
-// the roles were given and one since.
-func (s *Steward) Changed(before, during *steer.Span) sched.Lamp {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, sp := range []*steer.Span{before, during} {
-		if sp.TornShare() > 0.2 {
-			return sched.Lamp{State: sched.LampUnknown, Why: fmt.Sprintf("more than 20%% of the turns touch a gap in the trace (%d)", sp.Torn)}
-		}
-	}
-	lamps := map[steer.Proc]sched.Lamp{}
-	for _, k := range s.seen {
-		graphics := k.Target.Engine != nil && rm.IsGraphicsEngine(*k.Target.Engine) || k.Target.Engine == nil && k.Target.Runlist == 0
-		if !k.Held && k.Calls == 0 || !graphics {
-			continue
-		}
-		p := steer.Proc{PID: k.Target.PID, Start: k.Target.Start}
-		if l, ok := s.limits[p]; ok {
-			lamps[p] = steer.Shortened(before.Uses[p], during.Uses[p], l)
-		}
-	}
-	return steer.ChangedOf(lamps)
 }
 
 // Outcomes are those of what was put back on the way.
