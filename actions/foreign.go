@@ -18,7 +18,14 @@ import (
 type foreign struct {
 	mu   sync.Mutex
 	last map[valueOf]setting
-	own  map[valueOf]sched.Time // when tsgtop set it last; only these are kept
+	own  map[valueOf]owned // what tsgtop set last; only these are kept
+}
+
+// owned is what this tsgtop set, on which process's TSG. value nil: it let go.
+type owned struct {
+	at    sched.Time
+	pid   int
+	value *uint64
 }
 
 type valueOf struct {
@@ -33,15 +40,22 @@ type setting struct {
 }
 
 // set notes that tsgtop set a value.
-func (f *foreign) set(op sched.Op, o sched.Object, at sched.Time) {
+func (f *foreign) set(op sched.Op, t sched.Target, value *uint64, at sched.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.own == nil {
-		f.own, f.last = map[valueOf]sched.Time{}, map[valueOf]setting{}
+		f.own, f.last = map[valueOf]owned{}, map[valueOf]setting{}
 	}
 	if op != sched.OpPreempt {
-		f.own[valueOf{op, o}] = at
+		f.own[valueOf{op, t.Object}] = owned{at, t.PID, value}
 	}
+}
+
+// handsBack tells whether a setting is another tsgtop's, or its watcher's, that
+// gives ours back after it had set another: neither is the TSG's own process.
+func (f *foreign) handsBack(v valueOf, l sched.Lifecycle) bool {
+	own, last := f.own[v], f.last[v]
+	return own.value != nil && l.Value != nil && *l.Value == *own.value && l.PID != own.pid && last.at > own.at && last.pid != own.pid
 }
 
 // note looks for settings by others of what tsgtop had set, and tells of each.
@@ -61,7 +75,12 @@ func (f *foreign) note(events []sched.Event, tell func(valueOf)) {
 		}
 		f.mu.Lock()
 		own, held := f.own[v]
-		if held = held && l.Time > own; held {
+		held = held && l.Time > own.at
+		switch {
+		case held && f.handsBack(v, l):
+			delete(f.last, v)
+			held = false
+		case held:
 			f.last[v] = setting{l.Time, l.PID, l.Value}
 		}
 		f.mu.Unlock()
@@ -77,7 +96,7 @@ func (f *foreign) since(op sched.Op, o sched.Object) (words string, yes bool) {
 	defer f.mu.Unlock()
 	v := valueOf{op, o}
 	s, seen := f.last[v]
-	if !seen || s.at <= f.own[v] {
+	if !seen || s.at <= f.own[v].at {
 		return "", false
 	}
 	value := ""

@@ -166,7 +166,7 @@ func (r *run) take(res Result, last bool) {
 // answered is what RM's answers come to.
 func (r *run) answered() happening {
 	if r.life.value || len(r.results) > 1 {
-		r.c.ours(r.cmd.Op, r.cmd.Target)
+		r.c.ours(r.cmd.Op, r.cmd.Target, r.cmd.New)
 	}
 	last := r.results[len(r.results)-1]
 	sent := false

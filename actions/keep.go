@@ -367,7 +367,7 @@ func (k *Keeper) answered(x *kept, w Wish, res Result) (sched.Command, error) {
 	}
 	x.cmd.Ran, x.cmd.Accepted = ranOf(x.all), acceptedOfAll(x.all)
 	x.cmd.Time, x.cmd.Step = now, sched.StepJudged
-	c.ours(w.Op, x.target)
+	c.ours(w.Op, x.target, sched.Ptr(w.Value))
 	if aerr := c.o.Audit.Write(audit.OfCommand(audit.Result, x.cmd)); aerr != nil {
 		x.cmd.Why += "; its result is not in the audit log: " + aerr.Error()
 	}

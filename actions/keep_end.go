@@ -73,7 +73,7 @@ func (k *Keeper) putBack(ctx context.Context, key keepKey) (Outcome, bool) {
 	} else {
 		o = restoreEntry(ctx, c.o.Actuator, c.o.Journal, *e, c.o.Self)
 	}
-	c.ours(key.op, target)
+	c.ours(key.op, target, nil)
 	k.mu.Lock()
 	if o.Done() {
 		delete(k.kept, key)

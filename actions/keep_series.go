@@ -98,7 +98,7 @@ func (s *Series) End() []Result {
 	if err := c.o.Audit.Write(audit.OfCommand(audit.Result, s.cmd)); err != nil {
 		s.cmd.Why += "; its result is not in the audit log: " + err.Error()
 	}
-	c.ours(sched.OpPreempt, s.cmd.Target)
+	c.ours(sched.OpPreempt, s.cmd.Target, nil)
 	c.o.Board.Feed([]sched.Event{s.cmd})
 	return s.results
 }

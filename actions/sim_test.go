@@ -178,6 +178,48 @@ func TestForeignSettingIsSeenInTheStream(t *testing.T) {
 	}
 }
 
+// Another tsgtop sets a value after us, and hands ours back when it ends: it is
+// ours again, to be put back. Its watcher can be who hands it back.
+func TestAnotherTsgtopHandsBack(t *testing.T) {
+	for _, c := range []struct {
+		op     sched.Op
+		number uint32
+		ours   uint64
+		params func(uint32) *sched.Params
+	}{
+		{sched.OpTimeslice, rm.CtrlTSGSetTimeslice, 200, func(v uint32) *sched.Params { return &sched.Params{Timeslice: sched.Ptr(uint64(v))} }},
+		{sched.OpInterleave, rm.CtrlTSGSetInterleave, 2, func(v uint32) *sched.Params { return &sched.Params{Interleave: &v} }},
+	} {
+		s := simulated(t, "interleave=obey", nil)
+		first := s.slice()
+		cmd := s.command(s.prepare(c.op, c.ours))
+		other := journal.Owner{PID: 999_999, Start: 1}
+		hold := journal.Hold{Owner: other, Command: "o", Value: 1, Before: c.ours, Actuator: "fd"}
+		if _, err := s.j.Hold(c.op, cmd.Target, &c.ours, hold); err != nil {
+			t.Fatal(err)
+		}
+		set := func(pid int, value uint32) {
+			s.b.Feed([]sched.Event{sched.CallBatch{Calls: []sched.Call{{Start: s.Now(), End: s.Now() + 1e5, PID: pid, Kind: sched.CallControl,
+				Number: c.number, Client: cmd.Target.Object.Client, Object: cmd.Target.Object.Handle, Params: c.params(value)}}}})
+			s.Sleep(context.Background(), 50*time.Millisecond)
+		}
+		set(other.PID, 1)
+		time.Sleep(20 * time.Millisecond) // for what the news sets off
+		if s.holds() != 1 {
+			t.Fatalf("%s: ours is out of the journal while another tsgtop has it", c.op)
+		}
+		set(other.PID+1, uint32(c.ours))
+		if err := s.j.Release(c.op, cmd.Target, other, "put back"); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(20 * time.Millisecond)
+		out := s.c.Close(context.Background())
+		if len(out) != 1 || out[0].State != OutcomeRestored || s.slice() != first || s.holds() != 0 {
+			t.Errorf("%s: %+v, %d us, %d entries", c.op, out, s.slice(), s.holds())
+		}
+	}
+}
+
 // The process sets its own timeslice while the command is judged.
 func TestInterferenceIsNotTakenForAnEffect(t *testing.T) {
 	s := simulated(t, "timeslice=ignore", nil)

@@ -35,10 +35,11 @@ func (c *Controller) drop(r *run) {
 
 // ours notes that tsgtop itself has just set a value, or preempted: the GPU's
 // schedule was disturbed, so that a baseline begins after it, and what others
-// set before it does not count as set since.
-func (c *Controller) ours(op sched.Op, t sched.Target) {
+// set before it does not count as set since. value is what it holds then; nil:
+// nothing.
+func (c *Controller) ours(op sched.Op, t sched.Target, value *uint64) {
 	now := c.o.Clock.Now()
-	c.foreign.set(op, t.Object, now)
+	c.foreign.set(op, t, value, now)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.calm[t.GPU] = now.Add(settleAfter)
@@ -87,7 +88,15 @@ func (r *run) putBack() happening {
 		o = putBack(context.Background(), r.c.o.Actuator, cmd.Op, cmd.Target, cmd.ID, ours, want)
 	}
 	r.outcome = &o
-	r.c.ours(cmd.Op, cmd.Target)
+	held := cmd.New
+	switch {
+	case !o.Done():
+	case below != nil:
+		held = below.cmd.New
+	default:
+		held = nil
+	}
+	r.c.ours(cmd.Op, cmd.Target, held)
 	if o.Done() {
 		r.c.drop(r)
 		if err := r.tellJournal(o, below); err != nil {
