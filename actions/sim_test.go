@@ -220,6 +220,24 @@ func TestAnotherTsgtopHandsBack(t *testing.T) {
 	}
 }
 
+// While another tsgtop has it, it is that one that will put it back: not the
+// process's own value.
+func TestAnotherTsgtopHasIt(t *testing.T) {
+	s := simulated(t, "", nil)
+	cmd := s.command(s.prepare(sched.OpTimeslice, 200))
+	other := journal.Owner{PID: 999_999, Start: 1}
+	if _, err := s.j.Hold(cmd.Op, cmd.Target, cmd.New, journal.Hold{Owner: other, Command: "o", Value: 300, Before: 200, Actuator: "fd"}); err != nil {
+		t.Fatal(err)
+	}
+	s.b.Feed([]sched.Event{sched.CallBatch{Calls: []sched.Call{{Start: s.Now(), End: s.Now() + 1e5, PID: other.PID, Kind: sched.CallControl,
+		Number: rm.CtrlTSGSetTimeslice, Client: cmd.Target.Object.Client, Object: cmd.Target.Object.Handle, Params: &sched.Params{Timeslice: sched.Ptr(uint64(300))}}}}})
+	s.Sleep(context.Background(), 50*time.Millisecond)
+	out := s.c.Close(context.Background())
+	if len(out) != 1 || out[0].State != OutcomeShared || out[0].Why != sharedWhy || s.holds() != 1 {
+		t.Errorf("%+v, %d entries", out, s.holds())
+	}
+}
+
 // The process sets its own timeslice while the command is judged.
 func TestInterferenceIsNotTakenForAnEffect(t *testing.T) {
 	s := simulated(t, "timeslice=ignore", nil)

@@ -82,7 +82,7 @@ func (r *run) putBack() happening {
 		want = below.cmd.New
 	}
 	o := Outcome{Op: cmd.Op, Target: cmd.Target, Was: cmd.New, Commands: []string{cmd.ID}, State: OutcomeShared, Why: sharedWhy}
-	if by, since := r.c.foreign.since(cmd.Op, cmd.Target.Object); since {
+	if by, since := r.c.foreign.since(cmd.Op, cmd.Target.Object); inForce && since {
 		o.State, o.Why = OutcomeForeign, by
 	} else if inForce {
 		o = putBack(context.Background(), r.c.o.Actuator, cmd.Op, cmd.Target, cmd.ID, ours, want)
