@@ -14,8 +14,14 @@ import (
 const (
 	alpha     = 0.001 // one-sided, of a yes
 	leastYes  = 5     // short turns after
-	leastPile = 20    // turns as long as the old timeslice, for a no
-	mostTorn  = 0.2   // part of the turns that may touch a gap
+	leastMore = 2     // times the part of them before
+	// Short turns before have another reason, which can come and go: at most this
+	// part of them, or nearly all turns must be short after.
+	mostBefore = 0.01
+	nearlyAll  = 0.9
+	tooAlike   = 0.25 // correlation of neighbouring blocks over which they are joined
+	leastPile  = 20   // turns as long as the old timeslice, for a no
+	mostTorn   = 0.2  // part of the turns that may touch a gap
 )
 
 // Shortened is the lamp CHANGED of one best-effort process whose timeslice was
@@ -40,12 +46,16 @@ func Shortened(before, after *Use, lim Limits) sched.Lamp {
 		return unknown("no other process came on right after one of its turns, before or since")
 	}
 	evidence := fmt.Sprintf("turns shorter than the old timeslice of %d us: %d of %d before, %d of %d since", lim.Old, b.Short, b.All, a.Short, a.All)
-	p := permuteShort(before.Blocks, after.Blocks)
-	more := float64(a.Short)/float64(a.All) > float64(b.Short)/float64(b.All)
+	was, is := float64(b.Short)/float64(b.All), float64(a.Short)/float64(a.All)
+	more := is > leastMore*was && (float64(b.Short) <= max(1, mostBefore*float64(b.All)) || is >= nearlyAll)
+	p := 1.0
+	if more && a.Short >= leastYes {
+		p = permuteShort(before.Blocks, after.Blocks)
+	}
 	switch {
-	case more && a.Short >= leastYes && p <= alpha && float64(a.Below) <= 0.1*float64(a.Short)+1:
+	case p <= alpha && float64(a.Below) <= 0.1*float64(a.Short)+1:
 		return sched.Lamp{State: sched.LampYes, Why: fmt.Sprintf("%s (p %.2g)", evidence, p)}
-	case more && a.Short >= leastYes && p <= alpha:
+	case p <= alpha:
 		return unknown("%s; but %d are shorter than the new one of %d us too: its kernels may have become short", evidence, a.Below, lim.New)
 	case a.Held >= leastPile && float64(a.Short) <= 0.05*float64(a.Held):
 		return sched.Lamp{State: sched.LampNo, Why: fmt.Sprintf("%d of %d turns since lasted the old timeslice of %d us while another was known to wait, and %d were shorter", a.Held, a.All, lim.Old, a.Short)}
@@ -67,6 +77,9 @@ func total(blocks []Block) (t Block) {
 // by relabelling blocks: turns of one block hang together. Never finer than
 // 1/20,000.
 func permuteShort(before, after []Block) float64 {
+	for max(alike(before), alike(after)) > tooAlike && len(before) >= 10 && len(after) >= 10 {
+		before, after = joined(before), joined(after)
+	}
 	rate := func(b Block) float64 { return float64(b.Short) / float64(b.All) }
 	var x []float64
 	var n int
@@ -100,6 +113,42 @@ func permuteShort(before, after []Block) float64 {
 		}
 	}
 	return float64(atLeast) / (tries + 1)
+}
+
+// joined makes one block of two neighbours.
+func joined(blocks []Block) []Block {
+	var out []Block
+	for i := 0; i+1 < len(blocks); i += 2 {
+		out = append(out, total(blocks[i:i+2]))
+	}
+	return out
+}
+
+// alike is the correlation of neighbouring blocks' parts of short turns, lifted by
+// what short series show too little.
+func alike(blocks []Block) float64 {
+	var x []float64
+	for _, b := range blocks {
+		if b.All > 0 {
+			x = append(x, float64(b.Short)/float64(b.All))
+		}
+	}
+	mean := 0.0
+	for _, v := range x {
+		mean += v / float64(len(x))
+	}
+	cross, square := 0.0, 0.0
+	for i, v := range x {
+		square += (v - mean) * (v - mean)
+		if i > 0 {
+			cross += (v - mean) * (x[i-1] - mean)
+		}
+	}
+	if len(x) < 4 || square < 1e-12 {
+		return 0
+	}
+	rho := cross / square
+	return rho + (1+3*max(0, rho))/float64(len(x))
 }
 
 // ChangedOf joins the lamps of all best-effort processes: yes where one is and
