@@ -19,6 +19,11 @@ func (k *Keeper) Timeslice(ctx context.Context, row *sched.TSGView) (*uint64, er
 	return i.Timeslice, err
 }
 
+// Counters reads the GSP's switch counters of a TSG; nil where they do not answer.
+func (k *Keeper) Counters(ctx context.Context, row *sched.TSGView) *Counters {
+	return k.c.o.Actuator.Counters(ctx, targetOf(row))
+}
+
 // LetGo puts back those values for which drop says so.
 func (k *Keeper) LetGo(ctx context.Context, drop func(op sched.Op, t sched.Target) bool) []Outcome {
 	k.mu.Lock()

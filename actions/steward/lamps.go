@@ -3,6 +3,7 @@
 package steward
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -95,9 +96,69 @@ func worst(lamps []sched.Lamp) sched.Lamp {
 	return lamps[0]
 }
 
+// Count reads the GSP's switch counters of the best-effort processes' graphics
+// TSGs; a process that they do not answer for is not there.
+func (s *Steward) Count(ctx context.Context) map[steer.Proc]actions.Counters {
+	s.mu.Lock()
+	wants := s.now.Wants
+	s.mu.Unlock()
+	out := map[steer.Proc]actions.Counters{}
+	for _, w := range wants {
+		if w.Role != steer.BE || !steer.IsCompute(w.Row) {
+			continue
+		}
+		if k := s.o.Keeper.Counters(ctx, w.Row); k != nil {
+			out[w.Proc] = *k
+		}
+	}
+	return out
+}
+
+// Counts are readings of the counters at the beginning and the end of both phases.
+type Counts [4]map[steer.Proc]actions.Counters
+
+// ended is the part of a process's saves, before and during, at which its kernel
+// had ended by itself; not ok where that is not known.
+func (c Counts) ended(p steer.Proc) (before, during float64, ok bool) {
+	part := func(from, to map[steer.Proc]actions.Counters) (float64, bool) {
+		a, ok1 := from[p]
+		b, ok2 := to[p]
+		if !ok1 || !ok2 || b.Save < a.Save+20 || b.WFI < a.WFI { // less: somebody has reset them
+			return 0, false
+		}
+		return float64(b.WFI-a.WFI) / float64(b.Save-a.Save), true
+	}
+	before, ok1 := part(c[0], c[1])
+	during, ok2 := part(c[2], c[3])
+	return before, during, ok1 && ok2
+}
+
+// second asks the GSP's counters whether the turns that are short now were cut: if
+// they ended because kernels did, more saves are of that kind than before.
+func (c Counts) second(l sched.Lamp, p steer.Proc, u *steer.Use) sched.Lamp {
+	if l.State != sched.LampYes || u == nil {
+		return l
+	}
+	short, all := 0, 0
+	for _, b := range u.Blocks {
+		short, all = short+b.Short, all+b.All
+	}
+	before, during, ok := c.ended(p)
+	switch {
+	case !ok:
+		l.Why += "; the GSP's switch counters do not answer: whether kernels ended by themselves is not known"
+	case during-before > 0.5*float64(short)/float64(max(1, all)):
+		l.State = sched.LampUnknown
+		l.Why += fmt.Sprintf("; but the GSP counts %.0f%% of its switches since at the end of a kernel, against %.0f%% before: its kernels have become short", 100*during, 100*before)
+	default:
+		l.Why += fmt.Sprintf("; by the GSP's count %.0f%% of its switches cut a kernel, %.0f%% before", 100-100*during, 100-100*before)
+	}
+	return l
+}
+
 // Changed is the lamp CHANGED of all best-effort processes, from a span before
 // the roles were given and one since.
-func (s *Steward) Changed(before, during *steer.Span) sched.Lamp {
+func (s *Steward) Changed(before, during *steer.Span, counts Counts) sched.Lamp {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, sp := range []*steer.Span{before, during} {
@@ -113,7 +174,7 @@ func (s *Steward) Changed(before, during *steer.Span) sched.Lamp {
 		}
 		p := steer.Proc{PID: k.Target.PID, Start: k.Target.Start}
 		if l, ok := s.limits[p]; ok {
-			lamps[p] = steer.Shortened(before.Uses[p], during.Uses[p], l)
+			lamps[p] = counts.second(steer.Shortened(before.Uses[p], during.Uses[p], l), p, during.Uses[p])
 		}
 	}
 	return steer.ChangedOf(lamps)

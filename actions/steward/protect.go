@@ -41,9 +41,11 @@ func (p *Protection) Run(ctx context.Context) *steer.Report {
 	s := p.Steward
 	total, second := s.Watch(p.GPU), s.Watch(p.GPU)
 	s.Step(ctx)
+	counts := Counts{s.Count(ctx)}
 	begin := p.Clock.Now()
 	s.Locked(func() { total.Begin(begin); second.Begin(begin) })
 	p.until(ctx, begin.Add(p.Before), begin, second)
+	counts[1] = s.Count(ctx)
 	var before, during *steer.Span
 	set := p.Clock.Now()
 	s.Locked(func() { before = total.Begin(set) })
@@ -55,6 +57,7 @@ func (p *Protection) Run(ctx context.Context) *steer.Report {
 		s.Step(ctx)
 		p.Clock.Sleep(ctx, settle)
 		s.Step(ctx)
+		counts[2] = s.Count(ctx)
 		set = p.Clock.Now()
 		s.Locked(func() { total.Begin(set); second.Begin(set) })
 		end := sched.Time(1<<62 - 1)
@@ -63,12 +66,13 @@ func (p *Protection) Run(ctx context.Context) *steer.Report {
 		}
 		p.until(ctx, end, begin, second)
 	}
+	counts[3] = s.Count(context.WithoutCancel(ctx))
 	over := p.Clock.Now()
 	s.Locked(func() { during = total.Begin(over) })
 	members = union(members, s.Assignment().Members)
 	r.During = steer.PhaseOf(during, members)
 	r.Ran, r.Accepted = s.Lamps()
-	r.Changed = s.Changed(before, during)
+	r.Changed = s.Changed(before, during, counts)
 	p.helped(r, before, during)
 	r.Totals = s.Totals()
 	_, longest := s.Starving()

@@ -269,3 +269,15 @@ func TestNothingChangedNothingSaid(t *testing.T) {
 		s.closed()
 	}
 }
+
+// BE's kernels become short while roles are held: turns are short then for a
+// reason of their own.
+func TestKernelsBecomeShort(t *testing.T) {
+	s := simulated(t, "lc,timeslice=ignore", nil)
+	s.at(4*time.Second, func() { s.m.Reprogram(s.m.Targets()[1].PID, 600*time.Microsecond) })
+	r := s.protect(4*time.Second, 8*time.Second)
+	if r.Changed.State != sched.LampUnknown || !strings.Contains(r.Changed.Why, "kernels have become short") {
+		t.Errorf("%+v", r.Changed)
+	}
+	s.closed()
+}
