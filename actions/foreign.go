@@ -150,8 +150,8 @@ func (r *run) overtaken() {
 	if r.c.o.Journal.Release(r.cmd.Op, r.cmd.Target, r.c.o.Self, by) != nil {
 		return
 	}
+	r.setOutcome(Outcome{Op: r.cmd.Op, Target: r.cmd.Target, Was: r.cmd.New, Commands: []string{r.cmd.ID}, State: OutcomeForeign, Why: by})
 	r.c.drop(r)
 	r.life, _ = next(r.life, takenOver)
-	r.outcome = &Outcome{Op: r.cmd.Op, Target: r.cmd.Target, Was: r.cmd.New, Commands: []string{r.cmd.ID}, State: OutcomeForeign, Why: by}
 	r.change(func(cmd *sched.Command) { cmd.Undo, cmd.Restored = by, sched.Ptr(false) })
 }

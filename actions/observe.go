@@ -131,7 +131,9 @@ func (r *run) observe() {
 			}
 		case sched.Xid:
 			if e.GPU == r.cmd.Target.GPU && r.cmd.Issued > 0 && e.Time >= r.cmd.Issued {
+				r.mu.Lock()
 				r.cmd.Xid = append(r.cmd.Xid, e.Code)
+				r.mu.Unlock()
 			}
 		case sched.ProcessExit:
 			if e.PID == r.cmd.Target.PID && e.Time >= r.cmd.Asked {

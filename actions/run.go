@@ -6,6 +6,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -61,9 +63,28 @@ func newJudge(c *Controller, cmd sched.Command) *verdict.Judge {
 func (r *run) command() sched.Command {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	return r.copied()
+}
+
+// copied is the command with nothing in it that changes later. r.mu is held.
+func (r *run) copied() sched.Command {
 	cmd := r.cmd
-	cmd.Xid = append([]uint32(nil), r.cmd.Xid...)
+	cmd.Xid = slices.Clone(r.cmd.Xid)
+	cmd.Calls.ByStatus = maps.Clone(r.cmd.Calls.ByStatus)
 	return cmd
+}
+
+func (r *run) setOutcome(o Outcome) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.outcome = &o
+}
+
+// undoOutcome is what came of its undo so far, or nil.
+func (r *run) undoOutcome() *Outcome {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.outcome
 }
 
 // change changes the command and publishes it.
@@ -78,11 +99,9 @@ func (r *run) change(f func(*sched.Command)) {
 func (r *run) show() {
 	r.mu.Lock()
 	r.cmd.Time = r.c.o.Clock.Now()
-	cmd := r.cmd
-	cmd.Xid = append([]uint32(nil), r.cmd.Xid...)
-	cmd.Calls.ByStatus = map[string]int{}
-	for k, n := range r.cmd.Calls.ByStatus {
-		cmd.Calls.ByStatus[k] = n
+	cmd := r.copied()
+	if cmd.Calls.ByStatus == nil {
+		cmd.Calls.ByStatus = map[string]int{}
 	}
 	now := fmt.Sprint(cmd.Step, cmd.Calls, cmd.Ran, cmd.Accepted.Lamp, cmd.Changed.Lamp, cmd.Restored != nil, cmd.Xid, cmd.Undo, cmd.Why)
 	same := now == r.shown

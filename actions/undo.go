@@ -87,7 +87,7 @@ func (r *run) putBack() happening {
 	} else if inForce {
 		o = putBack(context.Background(), r.c.o.Actuator, cmd.Op, cmd.Target, cmd.ID, ours, want)
 	}
-	r.outcome = &o
+	r.setOutcome(o)
 	held := cmd.New
 	switch {
 	case !o.Done():
@@ -101,6 +101,7 @@ func (r *run) putBack() happening {
 		r.c.drop(r)
 		if err := r.tellJournal(o, below); err != nil {
 			o.Why += "; but the journal could not be told: " + err.Error()
+			r.setOutcome(o)
 		}
 	}
 	r.change(func(c *sched.Command) {
@@ -328,8 +329,8 @@ func (c *Controller) settle(ctx context.Context, runs []*run) (out []Outcome) {
 	for i := len(runs) - 1; i >= 0; i-- {
 		r := runs[i]
 		if !c.holds(r) {
-			if r.outcome != nil {
-				out = append(out, *r.outcome)
+			if o := r.undoOutcome(); o != nil {
+				out = append(out, *o)
 			}
 			continue
 		}
@@ -344,11 +345,12 @@ func (c *Controller) settle(ctx context.Context, runs []*run) (out []Outcome) {
 			continue
 		}
 		r.happen(undoAsked)
-		if r.unanswered() || r.outcome == nil {
+		o := r.undoOutcome()
+		if r.unanswered() || o == nil {
 			out = append(out, c.pending(r))
 			continue
 		}
-		out = append(out, *r.outcome)
+		out = append(out, *o)
 	}
 	return out
 }
