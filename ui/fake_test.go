@@ -33,6 +33,9 @@ func (b *fakeBoard) Snapshot(o sched.SnapshotOptions) *sched.Snapshot {
 	if o.Detail != 0 {
 		s.Detail = detailOf(s, o.Detail)
 	}
+	if o.Group != nil {
+		s.Groups, s.GroupTag = groupsOf(s, o.Group), o.GroupTag
+	}
 	return s
 }
 
@@ -42,6 +45,28 @@ func (b *fakeBoard) Calls(after uint64, most int, filter func(*sched.Call) bool)
 		if l.Seq > after && len(out) < most && (l.Call == nil || filter == nil || filter(l.Call)) {
 			out = append(out, l)
 		}
+	}
+	return out
+}
+
+// groupsOf gives each group the median of its key's length in ms, and as many
+// forced switches, so that a row shows whose numbers it has.
+func groupsOf(s *sched.Snapshot, group func(*sched.TSGView) (string, bool)) []sched.GroupView {
+	var out []sched.GroupView
+	met := map[string]bool{}
+	for i := range s.TSGs {
+		key, in := group(&s.TSGs[i])
+		if !in || met[key] {
+			continue
+		}
+		met[key] = true
+		g := sched.GroupView{Key: key}
+		for w := range g.Score {
+			n := float64(len(key))
+			g.Score[w].Residency = stats(100, n*1000, n*1000+5)
+			g.Score[w].Switches = &sched.Switches{Forced: uint64(len(key)), Voluntary: 3, SpanS: 1}
+		}
+		out = append(out, g)
 	}
 	return out
 }
@@ -59,7 +84,7 @@ func competing(p50, share, turns, wait float64) [sched.NumWindows]sched.Score {
 	for w, secs := range []float64{1, 10, 60} {
 		n := uint64(turns * secs)
 		out[w] = sched.Score{Residency: stats(n, p50, p50+5), Wait: stats(n, wait*0.95, wait), Off: stats(n, wait*0.95, wait),
-			Share: f64(share), Turns: n, TurnsPerS: f64(turns)}
+			Share: f64(share), Turns: n, TurnsPerS: f64(turns), Switches: &sched.Switches{Forced: n * 4 / 5, Voluntary: n / 5, SpanS: secs}}
 	}
 	return out
 }

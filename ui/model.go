@@ -289,12 +289,17 @@ func (m *Model) renew(all bool) {
 	case screenDetail:
 		opts.LaneSpan = m.tsgs.lane.wants()
 		opts.Detail = m.detail.gen
+	case screenScore:
+		m.askGroups(&opts, all)
 	}
 	snap := m.opts.Board.Snapshot(opts)
 	if snap == nil {
 		return
 	}
 	old := m.live
+	if old != nil && snap.Groups == nil && m.on == screenScore {
+		snap.Groups, snap.GroupTag = old.Groups, old.GroupTag // not asked for this time
+	}
 	m.live = snap
 	m.watchRewind(old)
 	frozen := m.paused && m.opts.Player == nil && m.snap != nil

@@ -131,6 +131,10 @@ func (m *Model) onScreen(a action) {
 		default:
 			t.act(a)
 		}
+		if a == actGroup && m.on == screenScore {
+			m.renew(true) // with what the new groups have together
+			return
+		}
 		m.redraw()
 	case screenCalls:
 		m.calls.act(a)
@@ -145,13 +149,20 @@ func (m *Model) onScreen(a action) {
 
 var windowWords = [sched.NumWindows]string{"of the last second", "of the last 10 seconds", "since start"}
 
-// show goes to a screen, and tells the source whether all calls are looked at.
+// showsSwitches tells whether a screen shows what the GSP counts.
+func showsSwitches(s screenID) bool { return s == screenScore || s == screenDetail }
+
+// show goes to a screen, and tells the source whether all calls, and the GSP's
+// counters, are looked at.
 func (m *Model) show(s screenID) {
 	if s == m.on {
 		return
 	}
 	if m.opts.Looker != nil && (s == screenCalls) != (m.on == screenCalls) {
 		m.opts.Looker.Look(s == screenCalls)
+	}
+	if m.opts.Counters != nil && showsSwitches(s) != showsSwitches(m.on) {
+		m.opts.Counters.LookCounters(showsSwitches(s))
 	}
 	m.before, m.on = m.on, s
 	if m.before == screenHelp {

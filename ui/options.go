@@ -79,6 +79,7 @@ type Options struct {
 	Player     sched.Player
 	Speed      float64 // of the Player, as it begins; 0: 1
 	Looker     sched.Looker
+	Counters   sched.CounterLooker
 	Releaser   sched.Releaser
 	Recorder   Recorder
 	Roles      Steerer // nil: nobody keeps roles

@@ -37,6 +37,7 @@ type row struct {
 	name   string           // of a group: untrusted
 	count  int              // TSGs under it
 	of     []*sched.TSGView // them, where it is a group
+	sum    *sched.Score     // what a group has together, where the snapshot says it
 	share  *float64
 	turns  *float64
 	folded bool
@@ -200,8 +201,12 @@ func (c *Common) groupRows(s *shape, ts []*sched.TSGView) []row {
 		}
 		g.of = append(g.of, t)
 	}
+	sums := c.groupSums(s)
 	for _, g := range groups {
 		g.head.count, g.head.of = len(g.of), g.of
+		if v := sums[g.head.group]; v != nil {
+			g.head.sum = &v.Score[c.window]
+		}
 		for _, t := range g.of {
 			g.head.share = plus(g.head.share, t.Score[c.window].Share)
 			g.head.turns = plus(g.head.turns, t.Score[c.window].TurnsPerS)

@@ -73,6 +73,9 @@ func Run(ctx context.Context, opts Options) error {
 	if opts.Looker != nil && m.on == screenCalls {
 		opts.Looker.Look(false)
 	}
+	if opts.Counters != nil && showsSwitches(m.on) {
+		opts.Counters.LookCounters(false)
+	}
 	switch {
 	case m.err != nil:
 		return m.err

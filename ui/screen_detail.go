@@ -247,7 +247,7 @@ func (s *detailScreen) scoreTable(t *sched.TSGView) []string {
 		}
 		out = append(out, l.String())
 	}
-	return out
+	return append(out, s.switchLine("switches", 16, &t.Score[s.window]))
 }
 
 // commands are this TSG's commands, each lamp with its whole reason.

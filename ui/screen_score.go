@@ -42,7 +42,7 @@ func (s *scoreScreen) choose() {
 	for _, st := range scoreStats {
 		ids = append(ids, scoreID(s.metric, st.id))
 	}
-	s.columns = append(ids, "share", "turns", "turnsall", "user", "unit")
+	s.columns = append(ids, "forced", "voluntary", "share", "turns", "turnsall", "user", "unit")
 	s.natural = s.columns
 }
 
@@ -67,9 +67,6 @@ func contains(ids []string, id string) bool {
 
 func (s *scoreScreen) lines(m *Model) []string {
 	title := "score " + s.signs.dot + " " + metricWords[s.metric] + " " + s.signs.dot + " " + windowWords[s.window]
-	if s.group != byNothing && s.Common.width >= 110 {
-		title += " " + s.signs.dot + " a group's percentiles do not follow from its TSGs'"
-	}
 	over := append(s.gpuLines(s.gpu()), s.rule(title))
 	return m.frameOf(over, s.taxLines(), s.selected(), func(height int) []string {
 		return s.table.lines(height, &m.tsgs.lane.slots)
@@ -92,6 +89,11 @@ func (s *scoreScreen) taxLines() []string {
 			v = percent(*t)
 		}
 		l.put(roleDim, "  "+name+" ").right(rolePlain, v, 6)
+	}
+	if t := s.selected(); t != nil {
+		if why := t.Score[s.window].SwitchesWhy; why != "" && l.room() > 30 {
+			l.cut(roleDim, "   forced "+s.signs.dash+" "+s.own(why), l.room()-1)
+		}
 	}
 	return []string{l.String()}
 }
@@ -136,6 +138,11 @@ var scoreColumns = func() []column {
 				func(c *Common, s *sched.Stats) string { return c.micros(st.of(s)) }, st.of)
 			c.group = func(c *Common, r *row) string {
 				s := merged(r.of, func(t *sched.TSGView) *sched.Stats { return statsOf(m, &t.Score[c.window]) })
+				if r.sum != nil && s != nil {
+					if all := statsOf(m, r.sum); all != nil {
+						s = all
+					}
+				}
 				switch {
 				case s == nil:
 					return c.signs.dash
@@ -156,6 +163,9 @@ var scoreColumns = func() []column {
 			cols = append(cols, c)
 		}
 	}
+	cols = append(cols,
+		switchColumn("forced", "FORCED", 5, func(s *sched.Switches) uint64 { return s.Forced }),
+		switchColumn("voluntary", "VOLUNT", 5, func(s *sched.Switches) uint64 { return s.Voluntary }))
 	return append(cols, column{id: "turnsall", title: "TURNS", width: 7, rank: 9, highFirst: true,
 		cell: func(c *Common, t *sched.TSGView) (string, role) {
 			if s := &t.Score[c.window]; s.Residency != nil || s.Turns > 0 {

@@ -143,6 +143,9 @@ func (o *options) play(ctx context.Context, po recording.PlayerOptions, at strin
 	if l, ok := s.src.(sched.Looker); ok {
 		uo.Looker = l
 	}
+	if l, ok := s.src.(sched.CounterLooker); ok {
+		uo.Counters = l
+	}
 	if s.live != nil {
 		r := releaser{s.live, acting}
 		uo.Releaser = r

@@ -150,7 +150,9 @@ func (s *opened) settle(ctx context.Context, at string, span time.Duration) (*sc
 			return nil, err
 		}
 	case <-ctx.Done():
-		return nil, ctx.Err()
+	}
+	if err := ctx.Err(); err != nil { // which ends the source, too
+		return nil, err
 	}
 	snap := s.board.Snapshot(sched.SnapshotOptions{})
 	if s.live != nil && !observes(snap) {

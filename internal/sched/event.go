@@ -2,8 +2,9 @@ package sched
 
 // Event is one observed fact, whoever observed it: a live probe, a recording
 // or the simulated GPU. The types in this file, Command and SwitchCounters are
-// all there are; a consumer switches on the type. Events of one source arrive in one order, though
-// different probes' times can overtake each other by some milliseconds.
+// all there are; a consumer switches on the type. Events of one source arrive
+// in one order, though different probes' times can overtake each other by some
+// milliseconds.
 type Event interface {
 	// When is the instant of the fact, or of its end where it has a duration.
 	When() Time
