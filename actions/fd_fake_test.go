@@ -35,6 +35,7 @@ type card struct {
 	on      bool              // the meter
 	entries []rm.RPCMeterEntry
 	locked  bool // somebody else has the meter on
+	stuck   bool // the meter cannot be turned off
 	history []uint32
 	stolen  int // RPCs of other clients within each call
 	witness *fakeWitness
@@ -69,6 +70,10 @@ func (c *card) Ioctl(fd int, request uint32, arg unsafe.Pointer) syscall.Errno {
 	case rm.CtrlRPCMeter:
 		c.mu.Lock()
 		defer c.mu.Unlock()
+		if c.stuck && params32(params) == rm.RPCMeterOff {
+			a.Status = 0x65
+			return 0
+		}
 		c.history = append(c.history, params32(params))
 		switch params32(params) {
 		case rm.RPCMeterOn:

@@ -36,6 +36,22 @@ type meter struct {
 
 	mu   sync.Mutex // one call at a time
 	dump rm.RPCMeterDumpParams
+	left bool // it could not be turned off
+}
+
+// meterPatience is how long a call waits for the meter of another call of ours:
+// as long as RPCs take, and not longer. Its target has been looked at, its
+// descriptor is borrowed, and what was found must not get old.
+const meterPatience = 20 * time.Millisecond
+
+// lock waits for the meter, if another call of ours has it.
+func (m *meter) lock() bool {
+	for until := time.Now().Add(meterPatience); !m.mu.TryLock(); time.Sleep(200 * time.Microsecond) {
+		if time.Now().After(until) {
+			return false
+		}
+	}
+	return true
 }
 
 // disarm turns the meter off and gives what it saw; nil where it is not on.
@@ -50,7 +66,9 @@ func (d disarm) drop() {
 
 // arm turns the meter on. why is empty when it is; then disarm must be called.
 func (m *meter) arm(d meterControls) (off disarm, why string) {
-	m.mu.Lock()
+	if !m.lock() {
+		return nil, "another command of this tsgtop uses RM's RPC meter"
+	}
 	unlock, err := m.journal.LockMeter()
 	give := func(why string) (disarm, string) {
 		if unlock != nil {
@@ -63,6 +81,12 @@ func (m *meter) arm(d meterControls) (off disarm, why string) {
 		return give("another tsgtop uses RM's RPC meter")
 	} else if err != nil {
 		return give(err.Error())
+	}
+	if m.left {
+		m.off(d)
+	}
+	if m.left {
+		return give("RM's RPC meter was left on: it could not be turned off after another call")
 	}
 	// A log that somebody else has not read yet would be lost by turning it on.
 	switch st, err := m.read(d); {
@@ -91,6 +115,7 @@ func (m *meter) arm(d meterControls) (off disarm, why string) {
 // nil: it could not be read. The journal keeps the note where turning it off
 // failed.
 func (m *meter) off(d meterControls) []rm.RPCMeterEntry {
+	m.left = true
 	if st, err := m.set(d, rm.RPCMeterOff); err != nil || st != 0 {
 		return nil
 	}
@@ -100,7 +125,7 @@ func (m *meter) off(d meterControls) []rm.RPCMeterEntry {
 		entries = append([]rm.RPCMeterEntry{}, m.dump.Entries[:m.dump.Count]...)
 	}
 	if st, err := m.set(d, rm.RPCMeterReset); err == nil && st == 0 {
-		_ = m.journal.Meter(m.self, false)
+		m.left = m.journal.Meter(m.self, false) != nil
 	}
 	return entries
 }
@@ -130,6 +155,9 @@ func meterLeftOn(j *journal.Journal, self journal.Owner, d meterControls) error 
 		return err
 	}
 	defer unlock()
+	if s, err := j.State(); err != nil || s.Meter == nil {
+		return err // somebody else has turned it off meanwhile
+	}
 	if st, err := m.set(d, rm.RPCMeterOff); err != nil || st != 0 {
 		return fmt.Errorf("turn off RM's RPC meter, which a tsgtop that died left on: %s", answer(st, err))
 	}

@@ -306,7 +306,7 @@ func (c *Controller) Close(ctx context.Context) []Outcome {
 	case has(OutcomePending) || ctx.Err() != nil:
 		// A call is under way, and may change the value yet: the watcher must not
 		// begin before this process has ended, which it cannot before the call is back.
-	case has(OutcomeFailed):
+	case has(OutcomeFailed) || c.meterLeft():
 		w.leave()
 	default:
 		w.dismiss()
@@ -315,6 +315,12 @@ func (c *Controller) Close(ctx context.Context) []Outcome {
 		c.o.Actuator.Release()
 	}
 	return outcomes
+}
+
+// meterLeft tells whether RM's RPC meter may be on still.
+func (c *Controller) meterLeft() bool {
+	s, err := c.o.Journal.State()
+	return err == nil && s.Meter != nil && *s.Meter == c.o.Self
 }
 
 // settle waits for the commands under way and puts everything back, the latest
