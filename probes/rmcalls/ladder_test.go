@@ -168,3 +168,19 @@ func testCloseEndsRun(t *testing.T, rung Rung) {
 		t.Errorf("waiting on a closed probe: %v", err)
 	}
 }
+
+// TestOldKernelOrRefused: a feature that the loader misses is the kernel's age
+// only where bpf() itself is not refused.
+func TestOldKernelOrRefused(t *testing.T) {
+	missing := fmt.Errorf("loading the programs: map x: %w", ebpf.ErrNotSupported)
+	want := OldKernel
+	if bpfRefused() {
+		want = NotRoot
+		if os.Geteuid() == 0 {
+			want = RungTP.refuse(unix.EPERM).Reason
+		}
+	}
+	if r := RungTP.refuse(missing); r.Reason != want {
+		t.Errorf("%+v, want %q", r, want)
+	}
+}

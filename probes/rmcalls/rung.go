@@ -214,6 +214,12 @@ func exists(path string) bool {
 // refuse finds the reason in an error of the loader or the kernel.
 func (r Rung) refuse(err error) *Refusal {
 	reason := OtherReason
+	// Where bpf() is refused, the loader's own questions are too, and it may
+	// then take the kernel for an old one.
+	if errors.Is(err, ebpf.ErrNotSupported) && bpfRefused() {
+		doing, _, _ := strings.Cut(err.Error(), ": ")
+		err = fmt.Errorf("%s: %w", doing, unix.EPERM)
+	}
 	var none *noTracefs
 	switch {
 	case errors.As(err, &none):
@@ -258,6 +264,16 @@ func mayLoad() bool {
 	}
 	has := func(n uint) bool { return d[n/32].Effective&(1<<(n%32)) != 0 }
 	return has(unix.CAP_SYS_ADMIN) || has(unix.CAP_BPF) && has(unix.CAP_PERFMON)
+}
+
+// bpfRefused tells whether the kernel lets us make not even the smallest map.
+func bpfRefused() bool {
+	m, err := ebpf.NewMap(&ebpf.MapSpec{Type: ebpf.Array, KeySize: 4, ValueSize: 4, MaxEntries: 1})
+	if err != nil {
+		return errors.Is(err, unix.EPERM)
+	}
+	m.Close()
+	return false
 }
 
 // lockMemory lifts the limit of locked memory, by which kernels before 5.11
