@@ -28,7 +28,7 @@ func (p *Probe) Run(ctx context.Context, sink func([]sched.Event)) error {
 	defer cancel()
 	queue := make(chan []sched.Event, p.opts.QueueLen)
 	failed := make(chan error, 1)
-	crash.Go(func() { failed <- p.read(ctx, queue) })
+	crash.Go(func() { failed <- p.read(ctx, p.ring, queue) })
 	// The ring has one reader: do not return before it is gone.
 	defer func() { cancel(); <-failed }()
 
@@ -96,21 +96,29 @@ func (p *Probe) tell(counter *counter, seen *sched.Loss, sink func([]sched.Event
 	}
 }
 
-// read takes records from the ring into the queue until ctx ends.
-func (p *Probe) read(ctx context.Context, queue chan<- []sched.Event) error {
+// ringReader is the part of a ringbuf.Reader that read needs.
+type ringReader interface {
+	ReadInto(*ringbuf.Record) error
+	SetDeadline(time.Time)
+}
+
+// read takes records from a ring into the queue until ctx ends.
+func (p *Probe) read(ctx context.Context, ring ringReader, queue chan<- []sched.Event) error {
 	d := decoder{toTime: p.toTime, command: p.own.command}
 	b := batcher{queue: queue, lost: func(n int) { p.queueLost.Add(uint64(n)) }}
 	var raw ringbuf.Record
 	var rec record
 	wait := busyPoll
+	// A ring that is filled as fast as it is read is never empty: look up now and then.
+	most := p.opts.RingBytes / exitSize
 	for last := false; !last; {
 		if last = ctx.Err() != nil; last {
 			wait = 0 // what is there now still belongs to this run
 		}
-		p.ring.SetDeadline(time.Now().Add(wait))
+		ring.SetDeadline(time.Now().Add(wait))
 		n := 0
-		for {
-			err := p.ring.ReadInto(&raw)
+		for n < most {
+			err := ring.ReadInto(&raw)
 			if errors.Is(err, os.ErrDeadlineExceeded) {
 				break
 			}
