@@ -182,6 +182,8 @@ func acting(t *testing.T, x *terminal, tried map[string]bool) {
 		{"i", "i", "interleave"}, {"i", "\x1b", "RUNLIST/TSG"},
 		{"P", "P", "[ Cancel ]"}, {"P", "\x1b", "cancelled"},
 		{"p", "p", "[ Cancel ]"}, {"p", "\r", "cancelled"},
+		{"L", "L", "latency-critical?"}, {"L", "\x1b", "RUNLIST/TSG"},
+		{"B", "B", "best-effort?"}, {"B", "\t\r", "is best-effort"},
 	} {
 		x.typeIn(p.send)
 		x.wait(p.want)

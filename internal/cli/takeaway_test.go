@@ -87,7 +87,7 @@ func TestCompletions(t *testing.T) {
 	}
 	for want, args := range map[string][]string{
 		"perfetto\ncast\ncsv\njson\n": {"export", "demo", "--to", ""},
-		"export\t":                    {"exp"},
+		"export\t":                    {"expo"},
 	} {
 		if code, out, _ := runTool(append([]string{"__complete"}, args...)...); code != 0 || !strings.HasPrefix(out, want) {
 			t.Errorf("%q completes to %q", args, out)
