@@ -5,6 +5,8 @@ package cli
 import (
 	"context"
 	"fmt"
+	"io"
+	"os"
 	"strings"
 	"time"
 
@@ -85,7 +87,7 @@ func (o *options) openActing(ctx context.Context, what string, co controlOptions
 // latency-critical process tells them itself.
 func (o *options) probe(a *acting, command string, readings *func() []steer.Reading) (stop func(), err error) {
 	if command != "" {
-		p, err := workload.StartProbe(command, a.clock.Now, o.err)
+		p, err := workload.StartProbe(command, a.clock.Now, shared(o.err))
 		if err != nil {
 			return nil, fail(exitUsage, "%w", err)
 		}
@@ -117,4 +119,13 @@ func (o *options) ask(ctx context.Context, yes bool) (bool, error) {
 		return true, nil
 	}
 	return o.askPeople(ctx)
+}
+
+// shared is an output that another process can write to beside us: a file. What
+// is none is a test's, and is not shared.
+func shared(w io.Writer) io.Writer {
+	if f, ok := w.(*os.File); ok {
+		return f
+	}
+	return io.Discard
 }

@@ -240,7 +240,7 @@ func (o *options) protected(ctx context.Context, a *acting, roles *steer.Roles, 
 	defer stop()
 	var run *workload.Command
 	if len(command) > 0 {
-		if run, err = workload.StartCommand(command, o.in, o.out, o.err); err != nil {
+		if run, err = workload.StartCommand(command, o.in, shared(o.out), shared(o.err)); err != nil {
 			return fail(exitUsage, "%w", err)
 		}
 		p.Done = run.Done()
