@@ -65,6 +65,7 @@ type Controller struct {
 	whyTime time.Time
 
 	foreign foreign
+	steady  *steady
 }
 
 // Intent is what the operator asks for.
@@ -104,8 +105,10 @@ func New(o Options) *Controller {
 	if o.Me == "" {
 		o.Me = me(audit.Whoami())
 	}
-	c := &Controller{o: o, runs: map[string]*run{}, flying: map[sched.Object]*run{}, stacks: map[journal.Key][]*run{}, calm: map[int]sched.Time{}}
+	c := &Controller{o: o, runs: map[string]*run{}, flying: map[sched.Object]*run{}, stacks: map[journal.Key][]*run{}, calm: map[int]sched.Time{}, steady: newSteady(o.Clock)}
+	c.steady.look()
 	c.untap = o.Board.Tap(func(events []sched.Event) {
+		c.steady.look()
 		c.tape.take(events)
 		c.foreign.note(events, c.overtake)
 	})
@@ -262,7 +265,7 @@ func (c *Controller) Submit(p Preview) (id string, err error) {
 	}
 	c.number++
 	now := c.o.Clock.Now()
-	r := &run{c: c, life: newLife(p.Op), done: make(chan struct{}), keep: c.o.Keep, calm: c.calm[p.Target.GPU]}
+	r := &run{c: c, begun: time.Now(), life: newLife(p.Op), done: make(chan struct{}), keep: c.o.Keep, calm: c.calm[p.Target.GPU]}
 	r.cmd = sched.Command{Time: now, ID: commandID(), Number: c.number, Asked: now, Op: p.Op, Target: p.Target, Old: p.Old, New: p.New,
 		Count: p.Count, Every: p.Every, Actuator: c.o.Actuator.Name(), Step: sched.StepAsked, Undo: p.Undo}
 	waiting := sched.Lamp{State: sched.LampWaiting}

@@ -119,6 +119,10 @@ func (r *run) observe() {
 	if lost > 0 {
 		r.judge.Spoil(fmt.Sprintf("%d pieces of the trace went by unread: this machine is too busy", lost))
 	}
+	r.c.steady.look()
+	if why := r.c.steady.since(r.begun); why != "" {
+		r.judge.Spoil(why)
+	}
 	if r.seen == 0 {
 		r.settled(events)
 	}

@@ -30,9 +30,10 @@ const (
 
 // run is one command on its way.
 type run struct {
-	c    *Controller
-	done chan struct{} // closed when the command has come to an end
-	over bool          // it is
+	c     *Controller
+	done  chan struct{} // closed when the command has come to an end
+	over  bool          // it is
+	begun time.Time     // when it was asked for, by this process's clock
 
 	turn sync.Mutex // one happening at a time
 	life life
