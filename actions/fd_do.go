@@ -85,6 +85,7 @@ func (f *FD) Do(ctx context.Context, q Request) (r Result) {
 	if q.MeterRPC {
 		r.After = m.counters()
 	}
+	m.close() // nothing of the target's is held while the witness is waited for
 	if witness {
 		f.seen(&r, q, cmd)
 	}

@@ -141,6 +141,7 @@ type fakeWitness struct {
 	expected map[int]expected
 	seen     map[uint64]*OwnCall
 	blind    bool
+	waiting  func()
 }
 
 type expected struct {
@@ -163,6 +164,9 @@ func (w *fakeWitness) Forget(tid int) {
 }
 
 func (w *fakeWitness) Wait(id uint64, _ time.Duration) (OwnCall, error) {
+	if w.waiting != nil {
+		w.waiting()
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if c := w.seen[id]; c != nil {

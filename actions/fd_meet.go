@@ -8,6 +8,7 @@ import (
 	"os"
 	"slices"
 	"strconv"
+	"time"
 
 	"tsgtop/actions/journal"
 	"tsgtop/internal/rm"
@@ -29,13 +30,20 @@ type meeting struct {
 	warnings  []string
 }
 
+// closeGrace is how long a call's end waits until the borrowed descriptor is
+// closed: held any longer, it would make a process that ends live on. Longer
+// takes only the teardown of one that has ended.
+const closeGrace = 50 * time.Millisecond
+
+// close ends it; it can be called twice.
 func (m *meeting) close() {
 	if m.borrowed != nil {
-		m.borrowed.Close()
+		m.borrowed.CloseWithin(closeGrace)
 	}
 	if m.process != nil {
 		m.process.Close()
 	}
+	m.borrowed, m.process = nil, nil
 	m.done()
 }
 

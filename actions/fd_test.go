@@ -207,6 +207,29 @@ func TestFDForkedChildHoldsTheFile(t *testing.T) {
 	d.quiet(t)
 }
 
+// When a call is back, nothing of the target's process is held: it can end at
+// once, all of it. Nor is it while the witness is waited for.
+func TestFDHoldsNothingAfterwards(t *testing.T) {
+	d := newDesk(t)
+	for i := range 50 {
+		if r := d.do(sched.OpTimeslice, uint64(200+i)); r.Err != nil {
+			t.Fatal(r.Err)
+		}
+		if n := d.fd.rm.PendingCloses(); n != 0 {
+			t.Fatalf("%d descriptors are being closed still", n)
+		}
+	}
+	base := d.card.OpenFiles()
+	d.card.witness.waiting = func() {
+		if n := d.card.OpenFiles(); n != base {
+			t.Errorf("%d descriptors are open while the witness is waited for, want %d", n, base)
+		}
+	}
+	d.do(sched.OpTimeslice, 400)
+	d.card.witness.waiting = nil
+	d.quiet(t)
+}
+
 // A pid that was reused between the look and the call must not be taken: the
 // process dies in the middle of being identified.
 func TestFDProcessDiesInTheMiddle(t *testing.T) {

@@ -20,9 +20,10 @@ import (
 // memory alive, so it is closed within milliseconds.
 type Borrowed struct {
 	*borrowCaller
-	rm   *RM
-	fd   int
-	once sync.Once
+	rm     *RM
+	fd     int
+	once   sync.Once
+	closed <-chan struct{} // set by once
 }
 
 // borrowCaller hides the descriptor argument of a Caller.
@@ -121,13 +122,28 @@ func (b *Borrowed) Control(client, object, cmd uint32, params []byte) (status ui
 // Close gives the descriptor back, at once and without waiting: where it is the
 // last one of a file whose process has died, the driver tears down everything
 // that the process had inside this close, which can take seconds.
-func (b *Borrowed) Close() {
+func (b *Borrowed) Close() { b.CloseWithin(0) }
+
+// CloseWithin is Close that waits for at most the limit until the descriptor is
+// closed, and tells whether it is: for who says next that nothing is held.
+func (b *Borrowed) CloseWithin(limit time.Duration) bool {
 	b.once.Do(func() {
 		if b.borrowCaller != nil {
 			b.rm.calls.Put(b.c)
 		}
-		b.rm.close.start(b.rm.sys, b.fd)
+		b.closed = b.rm.close.start(b.rm.sys, b.fd)
 	})
+	if limit <= 0 {
+		return false
+	}
+	timer := time.NewTimer(limit)
+	defer timer.Stop()
+	select {
+	case <-b.closed:
+		return true
+	case <-timer.C:
+		return false
+	}
 }
 
 // maxPending is how many closes may hang: each holds a thread. closePatience is
@@ -153,12 +169,16 @@ type closer struct {
 	wg      sync.WaitGroup
 }
 
-func (c *closer) start(sys System, fd int) {
+// start begins to close a descriptor; done is closed when it is.
+func (c *closer) start(sys System, fd int) (done <-chan struct{}) {
+	ch := make(chan struct{})
 	c.pending.Add(1)
 	c.wg.Go(func() {
+		defer close(ch)
 		sys.Close(fd)
 		c.pending.Add(-1)
 	})
+	return ch
 }
 
 // PendingCloses is how many borrowed descriptors are being closed right now: a
