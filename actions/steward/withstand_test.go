@@ -217,7 +217,7 @@ func TestForkKeepsMark(t *testing.T) {
 	s.b.Feed([]sched.Event{sched.Inventory{Start: s.Now() - 1, End: s.Now(), Clients: []sched.FoundClient{{Client: target.Object.Client, PID: 9999, PIDs: []int{9999}}}, Partial: true}})
 	s.s.Step(context.Background())
 	if row().Process.PID != 9999 {
-		t.Skip("skip: the state names the client by its first process")
+		t.Fatalf("the state names pid %d, not the child that holds the file", row().Process.PID)
 	}
 	s.allAt(2048, 200)
 	s.s.Mark(steer.Proc{PID: target.PID, Start: target.Start}, steer.NoRole)
