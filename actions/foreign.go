@@ -155,3 +155,10 @@ func (r *run) overtaken() {
 	r.life, _ = next(r.life, takenOver)
 	r.change(func(cmd *sched.Command) { cmd.Undo, cmd.Restored = by, sched.Ptr(false) })
 }
+
+// commanded tells whether a command is under way on a TSG, or has its value.
+func (c *Controller) commanded(op sched.Op, t sched.Target) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.flying[t.Object] != nil || len(c.stacks[journal.KeyOf(op, t)]) > 0
+}

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -153,8 +152,9 @@ func (k *Keeper) claim(w Wish, row *sched.TSGView) (*kept, error) {
 	c := k.c
 	now := c.o.Clock.Now()
 	t := targetOf(row)
+	busy := c.commanded(w.Op, t)
 	c.mu.Lock()
-	busy, armed, closed := c.flying[t.Object] != nil || len(c.stacks[journal.KeyOf(w.Op, t)]) > 0, c.armed, c.closed
+	armed, closed := c.armed, c.closed
 	c.mu.Unlock()
 	switch {
 	case closed:
@@ -182,6 +182,10 @@ func (k *Keeper) ensure(ctx context.Context, x *kept, w Wish) error {
 	in, err := c.o.Actuator.Inspect(ctx, x.target)
 	if err != nil {
 		return err
+	}
+	// The row may not have known all by which it is named.
+	if c.commanded(w.Op, in.Target) {
+		return fmt.Errorf("%s of TSG %s: %w: a command", w.Op, in.Target.TSGID, ErrOthers)
 	}
 	var old *uint64
 	if w.Op == sched.OpTimeslice {
@@ -387,27 +391,3 @@ func mayBeDone(status uint32) bool {
 	n := rm.StatusName(status)
 	return strings.Contains(n, "TIMEOUT") || strings.Contains(n, "LOST") || strings.Contains(n, "RESET")
 }
-
-// All is what is kept, or was tried, in no order.
-func (k *Keeper) All() []Kept {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	var out []Kept
-	for key, x := range k.kept {
-		out = append(out, Kept{Op: key.op, Target: x.target, Value: x.value, Old: x.old, Held: x.held, Calls: x.cmd.Calls.Sent, Again: x.again,
-			Results: slices.Clone(x.all), Err: x.err})
-	}
-	return out
-}
-
-// Has tells whether a value is kept at a TSG.
-func (k *Keeper) Has(op sched.Op, gen uint64) bool {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	x := k.kept[keepKey{op, gen}]
-	return x != nil && x.held
-}
-
-// RanOf and AcceptedOf are the lamps of some calls of a Keeper.
-func RanOf(results []Result) sched.Lamp          { return ranOf(results) }
-func AcceptedOf(results []Result) sched.Accepted { return acceptedOfAll(results) }

@@ -184,3 +184,27 @@ func (k *Keeper) unsettled() (out []Outcome) {
 	}
 	return out
 }
+
+// All is what is kept, or was tried, in no order.
+func (k *Keeper) All() []Kept {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	var out []Kept
+	for key, x := range k.kept {
+		out = append(out, Kept{Op: key.op, Target: x.target, Value: x.value, Old: x.old, Held: x.held, Calls: x.cmd.Calls.Sent, Again: x.again,
+			Results: slices.Clone(x.all), Err: x.err})
+	}
+	return out
+}
+
+// Has tells whether a value is kept at a TSG.
+func (k *Keeper) Has(op sched.Op, gen uint64) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	x := k.kept[keepKey{op, gen}]
+	return x != nil && x.held
+}
+
+// RanOf and AcceptedOf are the lamps of some calls of a Keeper.
+func RanOf(results []Result) sched.Lamp          { return ranOf(results) }
+func AcceptedOf(results []Result) sched.Accepted { return acceptedOfAll(results) }

@@ -116,6 +116,18 @@ func TestKeeperLeavesOthersAlone(t *testing.T) {
 	}
 }
 
+// A command of ours has it, and the row does not know all by which it is named.
+func TestKeeperLeavesACommandAlone(t *testing.T) {
+	s := simulated(t, "", nil)
+	s.command(s.prepare(sched.OpTimeslice, 300))
+	row := *s.row(first)
+	row.UniqueID = nil
+	k := s.c.Keeper(nil)
+	if err := k.Ensure(context.Background(), Wish{Op: sched.OpTimeslice, Gen: row.Gen, Value: 200}, &row); !errors.Is(err, ErrOthers) || s.slice() != 300 {
+		t.Errorf("%v, %d us", err, s.slice())
+	}
+}
+
 // The target ends while its value is kept; undo of one takes all back.
 func TestKeeperEnds(t *testing.T) {
 	s := simulated(t, "", nil)

@@ -45,18 +45,23 @@ type Entry struct {
 type Key struct {
 	Op     sched.Op
 	GPU    int
-	Unique uint32
 	Object sched.Object
+	Unique uint32
+	Known  bool // Unique is: then what follows is not looked at
 	PID    int
 	Start  uint64
 }
 
 // KeyOf is the key of a target's value. Where the driver gives no unique id,
-// the handles with the process's start time stand for it.
+// the handles with the process's start time stand for it; where it does, they
+// do not count: of processes that share a TSG, one tsgtop can name the one and
+// another the other, or not know yet when it started.
 func KeyOf(op sched.Op, t sched.Target) Key {
-	k := Key{Op: op, GPU: t.GPU, Object: t.Object, PID: t.PID, Start: t.Start}
+	k := Key{Op: op, GPU: t.GPU, Object: t.Object}
 	if t.UniqueID != nil {
-		k.Unique = *t.UniqueID
+		k.Unique, k.Known = *t.UniqueID, true
+	} else {
+		k.PID, k.Start = t.PID, t.Start
 	}
 	return k
 }

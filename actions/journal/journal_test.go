@@ -51,6 +51,27 @@ func writer(path string) int {
 	return 0
 }
 
+// One TSG has one entry, whoever of those that share it, and with whatever is
+// known of it, a tsgtop names it by: else the first original would be lost.
+func TestKey(t *testing.T) {
+	a := target(7)
+	a.UniqueID = sched.Ptr(uint32(0))
+	b := a
+	b.PID, b.Start = 8, 0
+	if KeyOf(sched.OpTimeslice, a) != KeyOf(sched.OpTimeslice, b) {
+		t.Error("of two processes that share it")
+	}
+	other := a
+	other.UniqueID = sched.Ptr(uint32(1))
+	if KeyOf(sched.OpTimeslice, a) == KeyOf(sched.OpTimeslice, other) || KeyOf(sched.OpTimeslice, a) == KeyOf(sched.OpInterleave, a) {
+		t.Error("of another TSG or another value")
+	}
+	a.UniqueID, b.UniqueID = nil, nil
+	if KeyOf(sched.OpTimeslice, a) == KeyOf(sched.OpTimeslice, b) {
+		t.Error("without a unique id, of two processes with the same handles")
+	}
+}
+
 func dir(t *testing.T) string {
 	t.Helper()
 	d := t.TempDir()

@@ -36,7 +36,7 @@ const (
 func (j *Journal) LockTSG(t sched.Target) (unlock func(), err error) {
 	h := fnv.New32a()
 	k := KeyOf("", t)
-	fmt.Fprint(h, k.GPU, k.Unique, k.Object, k.PID, k.Start)
+	fmt.Fprint(h, k.GPU, k.Unique, k.Known, k.Object, k.PID, k.Start)
 	return j.lockByte(tsgBytes+int64(h.Sum32()), "a command on TSG "+t.TSGID.String())
 }
 
