@@ -275,10 +275,10 @@ func (c *Controller) Submit(p Preview) (id string, err error) {
 	c.order = append(c.order, r)
 	if c.o.DryRun || p.DryRun {
 		r.life.step, r.cmd.Step, r.over = sched.StepRefused, sched.StepRefused, true
-		go func() {
+		crash.Go(func() {
 			r.refuse(errors.New("a dry run: nothing was sent"))
 			close(r.done)
-		}()
+		})
 		return r.cmd.ID, nil
 	}
 	unlock, err := c.o.Journal.LockTSG(p.Target)

@@ -54,6 +54,7 @@ func (f *FD) Do(ctx context.Context, q Request) (r Result) {
 		r.Before = m.counters()
 	}
 	var disarm disarm
+	defer func() { disarm.drop() }() // whatever happens
 	r.RPC.Why = unwatched
 	if r.NoGSP {
 		r.RPC.Why = ""
@@ -61,7 +62,6 @@ func (f *FD) Do(ctx context.Context, q Request) (r Result) {
 		disarm, r.RPC.Why = f.meter.arm(m.session.dev)
 	}
 	if err := ctx.Err(); err != nil {
-		disarm.drop()
 		r.Err = err
 		return r
 	}
@@ -71,7 +71,9 @@ func (f *FD) Do(ctx context.Context, q Request) (r Result) {
 	after := readClocks()
 	r.Sent, r.Start, r.End = true, before.wall, after.wall
 	if disarm != nil {
-		r.RPC = m.witnessed(callRPC(disarm(), before, after))
+		entries := disarm()
+		disarm = nil
+		r.RPC = m.witnessed(callRPC(entries, before, after))
 	}
 	var e syscall.Errno
 	switch {

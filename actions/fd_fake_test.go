@@ -142,6 +142,8 @@ type fakeWitness struct {
 	seen     map[uint64]*OwnCall
 	blind    bool
 	waiting  func()
+
+	expecting func()
 }
 
 type expected struct {
@@ -151,6 +153,9 @@ type expected struct {
 }
 
 func (w *fakeWitness) Expect(id uint64, _ string, tid, fd int, arg, params uintptr) error {
+	if w.expecting != nil {
+		w.expecting()
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.expected[tid] = expected{id, fd, arg, params}

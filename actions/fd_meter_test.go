@@ -4,6 +4,7 @@ package actions
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -103,6 +104,30 @@ func TestFDMeterOfAnother(t *testing.T) {
 		d.card.stuck = false
 		if a := acceptedOf(d.do(sched.OpTimeslice, 400)); a.State != sched.LampYes || a.Inferred {
 			t.Errorf("once it can be: %+v", a)
+		}
+		d.quiet(t)
+	})
+	t.Run("of a call that panics", func(t *testing.T) {
+		d := newDesk(t)
+		d.card.witness.expecting = func() { panic("torn") }
+		func() {
+			defer func() { recover() }()
+			d.do(sched.OpTimeslice, 200)
+			t.Error("it did not panic")
+		}()
+		d.card.witness.expecting = nil
+		if a := acceptedOf(d.do(sched.OpTimeslice, 300)); a.State != sched.LampYes || a.Inferred {
+			t.Errorf("the next call: %+v", a)
+		}
+		d.quiet(t)
+	})
+	t.Run("of a call that is cancelled", func(t *testing.T) {
+		d := newDesk(t)
+		ctx, cancel := context.WithCancel(context.Background())
+		cancel()
+		r := d.fd.Do(ctx, Request{ID: 1, Op: sched.OpTimeslice, Target: d.target, Value: 200, MeterRPC: true})
+		if r.Sent || r.Err == nil || !slices.Contains(d.card.history, rm.RPCMeterOff) {
+			t.Errorf("%+v, the meter was told %v", r, d.card.history)
 		}
 		d.quiet(t)
 	})

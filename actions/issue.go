@@ -10,6 +10,7 @@ import (
 
 	"tsgtop/actions/audit"
 	"tsgtop/actions/verdict"
+	"tsgtop/internal/crash"
 	"tsgtop/internal/rm"
 	"tsgtop/internal/sched"
 )
@@ -39,7 +40,7 @@ func (r *run) issue() happening {
 			q.Expect = cmd.Old
 		}
 		answer := make(chan Result, 1)
-		go func() { answer <- r.c.o.Actuator.Do(context.Background(), q) }()
+		crash.Go(func() { answer <- r.c.o.Actuator.Do(context.Background(), q) })
 		res, ok := r.await(answer, q, began)
 		if !ok {
 			r.late(answer)
@@ -112,7 +113,7 @@ func (r *run) entered(q Request) sched.Lamp {
 
 // late takes an answer that comes when patience is at an end.
 func (r *run) late(answer chan Result) {
-	go func() {
+	crash.Go(func() {
 		res := <-answer
 		<-r.done
 		r.take(res, true)
@@ -124,7 +125,7 @@ func (r *run) late(answer chan Result) {
 		if h, ok := r.asked(); ok {
 			r.happen(h)
 		}
-	}()
+	})
 }
 
 // take notes what came of one call.

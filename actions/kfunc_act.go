@@ -230,17 +230,15 @@ func (k *KFunc) Do(ctx context.Context, q Request) (r Result) {
 	if q.MeterRPC {
 		r.Before = k.counters(prog, in.Target)
 	}
-	var disarm func() []rm.RPCMeterEntry
-	r.RPC.Why = "the call was one of a series, of which the first and the last are watched"
+	var disarm disarm
+	defer func() { disarm.drop() }() // whatever happens
+	r.RPC.Why = unwatched
 	if r.NoGSP {
 		r.RPC.Why = ""
 	} else if q.MeterRPC {
 		disarm, r.RPC.Why = k.fd.meter.arm(s.dev)
 	}
 	if err := ctx.Err(); err != nil {
-		if disarm != nil {
-			disarm()
-		}
 		r.Err = err
 		return r
 	}
@@ -253,6 +251,7 @@ func (k *KFunc) Do(ctx context.Context, q Request) (r Result) {
 	r.take(came, err)
 	if disarm != nil {
 		entries := disarm()
+		disarm = nil
 		if r.Answered {
 			r.RPC = callRPCWithin(entries, before, after, time.Duration(came.DurNS))
 			if !r.RPC.Seen && len(s.gpus) > 1 {

@@ -11,6 +11,7 @@ import (
 
 	"tsgtop/actions/audit"
 	"tsgtop/actions/journal"
+	"tsgtop/internal/crash"
 	"tsgtop/internal/sched"
 )
 
@@ -288,7 +289,7 @@ func (c *Controller) Close(ctx context.Context) []Outcome {
 	ctx, cancel := context.WithTimeout(ctx, closePatience)
 	defer cancel()
 	out := make(chan []Outcome, 1)
-	go func() { out <- append(c.settle(ctx, runs), keeper.settle(ctx)...) }()
+	crash.Go(func() { out <- append(c.settle(ctx, runs), keeper.settle(ctx)...) })
 	var outcomes []Outcome
 	select {
 	case outcomes = <-out:
