@@ -4,6 +4,7 @@ package discover
 
 import (
 	"slices"
+	"sync"
 
 	"tsgtop/internal/rm"
 	"tsgtop/internal/rmdev"
@@ -40,6 +41,7 @@ func (s *scan) add(b *rmdev.Borrowed, f *openFile, client uint32, found objects)
 		byTSG[o.parent] = append(byTSG[o.parent], c)
 	}
 	before := len(s.inv.TSGs)
+	feeds := sync.OnceValue(func() map[uint32]feeds { return feeding(b, client, found) })
 	for _, o := range found.tsgs {
 		gpu, ok := on[o.parent]
 		if !ok {
@@ -50,7 +52,7 @@ func (s *scan) add(b *rmdev.Borrowed, f *openFile, client uint32, found objects)
 			continue
 		}
 		t.PID = f.pid
-		t.Engine = s.engine(b, client, t, found)
+		t.Engine = s.engine(t, feeds)
 		s.inv.TSGs = append(s.inv.TSGs, t)
 	}
 	s.noteCounted(client, s.inv.TSGs[before:], found)
@@ -173,36 +175,48 @@ func (s *scan) subdevice(gpu int) uint32 {
 	return 0
 }
 
-// engine tells which engine a TSG feeds: the only one of its runlist, or what
-// the engine objects of its channels say where the runlist feeds several, as
-// that of the graphics engine does. Nil where that leaves a choice.
-func (s *scan) engine(b *rmdev.Borrowed, client uint32, t sched.FoundTSG, found objects) *uint32 {
-	engines := s.engines(t.GPU, t.Runlist)
-	if len(engines) == 1 {
-		return sched.Ptr(engines[0])
+// feeds is what the engine objects of a TSG's channels are for.
+type feeds struct{ graphics, copying bool }
+
+// feeding tells what the TSGs of a client feed, by their handles, as far as the
+// engine objects of their channels say. Each is asked about once: a client can
+// have thousands of both, and its file is borrowed meanwhile.
+func feeding(b *rmdev.Borrowed, client uint32, found objects) map[uint32]feeds {
+	of := make(map[uint32]uint32, len(found.channels)) // channel -> TSG
+	for _, c := range found.channels {
+		of[c.handle] = c.parent
 	}
-	var graphics, copying bool
+	out := map[uint32]feeds{}
 	for _, o := range found.engines {
-		if graphics {
-			break
-		}
 		p := rm.HandleInfoParams{Object: o.handle, Index: rm.HandleInfoParent}
 		if status, err := b.Control(client, client, rm.CtrlHandleInfo, rmdev.Bytes(&p)); err != nil || status != rm.StatusOK {
 			continue
 		}
-		ofThis := slices.ContainsFunc(found.channels, func(c object) bool {
-			return c.handle == uint32(p.Result) && c.parent == uint32(t.Handle)
-		})
-		if ofThis {
-			graphics = graphics || isGraphicsClass(o.class)
-			copying = copying || isCopyClass(o.class)
+		if tsg, ok := of[uint32(p.Result)]; ok {
+			f := out[tsg]
+			out[tsg] = feeds{f.graphics || isGraphicsClass(o.class), f.copying || isCopyClass(o.class)}
 		}
 	}
+	return out
+}
+
+// engine tells which engine a TSG feeds: the only one of its runlist, or what
+// the engine objects of its channels say where the runlist feeds several, as
+// that of the graphics engine does. Nil where that leaves a choice.
+func (s *scan) engine(t sched.FoundTSG, feeding func() map[uint32]feeds) *uint32 {
+	engines := s.engines(t.GPU, t.Runlist)
+	switch len(engines) {
+	case 0:
+		return nil
+	case 1:
+		return sched.Ptr(engines[0])
+	}
+	f := feeding()[uint32(t.Handle)]
 	var fit []uint32
 	for _, e := range engines {
 		// A channel of the graphics engine can have a copy object too; one of a
 		// copy engine has nothing else.
-		if graphics && rm.IsGraphicsEngine(e) || !graphics && copying && !rm.IsGraphicsEngine(e) {
+		if f.graphics && rm.IsGraphicsEngine(e) || !f.graphics && f.copying && !rm.IsGraphicsEngine(e) {
 			fit = append(fit, e)
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"sync"
 	"time"
@@ -230,7 +231,9 @@ func (d *Discoverer) Status() sched.ProbeStatus {
 		s.Help = "boot with kernel.yama.ptrace_scope=1"
 	} else if d.refused != "" {
 		why = append(why, d.refused)
-		s.Help = "run it with sudo"
+		if os.Geteuid() != 0 { // else the reason says what would help
+			s.Help = "run it with sudo"
+		}
 	}
 	for _, g := range d.gpus {
 		if g.attached == nil {

@@ -4,8 +4,10 @@ package discover
 
 import (
 	"context"
+	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"tsgtop/internal/rm"
 	"tsgtop/internal/rmdev/rmfake"
@@ -40,8 +42,12 @@ func TestWhatForbids(t *testing.T) {
 					t.Errorf("inventory %+v", inv)
 				}
 			}
-			if s := x.Status(); s.State != c.state || !strings.Contains(s.Why, c.why) {
+			s := x.Status()
+			if s.State != c.state || !strings.Contains(s.Why, c.why) {
 				t.Errorf("status %+v", s)
+			}
+			if os.Geteuid() == 0 && strings.Contains(s.Help, "sudo") {
+				t.Errorf("root is told to run it with sudo: %+v", s)
 			}
 		})
 	}
@@ -80,5 +86,29 @@ func TestMIG(t *testing.T) {
 	gpus, _ := x.GPUs(context.Background())
 	if !*gpus[0].MIG || !strings.Contains(gpus[0].Why, "MIG") || d.Calls(rm.CtrlEngineRunlists) != 0 {
 		t.Errorf("%+v", gpus[0])
+	}
+}
+
+// What is asked about a client grows with what it has, and no faster: its file is
+// borrowed meanwhile, and it chooses how much that is.
+func TestQuestionsGrowWithObjects(t *testing.T) {
+	questions := func(contexts int) uint32 {
+		d := rmfake.New()
+		g := d.AddGPU()
+		p := d.AddProcess(479, "hoarder")
+		p.Open(5)
+		c := p.NewClient(5)
+		for i := range contexts {
+			c.CUDA(g, 0x5c000000+uint32(i)*0x80)
+		}
+		x := discoverer(t, d, Options{MissRun: 64, Budget: time.Minute})
+		inv := full(t, x)
+		if len(inv.TSGs) != 4*contexts || inv.TSGs[0].Engine == nil {
+			t.Fatalf("%d TSGs of %d contexts", len(inv.TSGs), contexts)
+		}
+		return uint32(d.Calls(rm.CtrlHandleInfo))
+	}
+	if few, many := questions(8), questions(32); many > 5*few {
+		t.Errorf("%d questions about 8 contexts, %d about 32", few, many)
 	}
 }
