@@ -147,6 +147,11 @@ func callID() uint64 {
 	return binary.LittleEndian.Uint64(b[:]) | 1
 }
 
+// keptWhy is what is said of a value that was kept.
+func keptWhy(op sched.Op, v uint64) string {
+	return fmt.Sprintf("kept at %s on purpose; tsgtop restore puts it back", valueText(op, v))
+}
+
 const sharedWhy = "another tsgtop has set it since, and will put it back"
 
 // restoreEntry puts back what one owner changed, and tells the journal.
@@ -185,7 +190,7 @@ func RestoreOf(ctx context.Context, a Actuator, j *journal.Journal, owner journa
 		e := entries[i]
 		if h := e.HeldBy(owner); h.Kept && !kept {
 			out = append(out, Outcome{Op: e.Op, Target: e.Target, Was: &h.Value, Value: e.Original, Commands: []string{h.Command},
-				State: OutcomeKept, Why: fmt.Sprintf("kept at %s on purpose; tsgtop restore puts it back", valueText(e.Op, h.Value))})
+				State: OutcomeKept, Why: keptWhy(e.Op, h.Value)})
 			continue
 		}
 		out = append(out, restoreEntry(ctx, a, j, e, owner))

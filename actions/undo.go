@@ -235,31 +235,6 @@ func (c *Controller) watch() error {
 	return nil
 }
 
-// Recover puts back what tsgtops that have died left changed, unless control is
-// never to be armed: then it is only named.
-func (c *Controller) Recover(ctx context.Context) ([]Outcome, error) {
-	if why := c.Why(); why != "" {
-		s, err := c.o.Journal.State()
-		var out []Outcome
-		for _, e := range s.Entries {
-			for _, h := range e.Holds {
-				if !h.Alive() {
-					out = append(out, Outcome{Op: e.Op, Target: e.Target, Was: &h.Value, Value: e.Original, Commands: []string{h.Command},
-						State: OutcomeFailed, Why: "left at " + valueText(e.Op, h.Value) + " by a tsgtop that died, and not put back: " + why})
-				}
-			}
-		}
-		return out, err
-	}
-	out, err := RestoreAll(ctx, c.o.Actuator, c.o.Journal, false)
-	for _, o := range out {
-		if o.State != OutcomeKept && o.State != OutcomeHeld {
-			err = errors.Join(err, c.o.Audit.Write(RestoreLine(o)))
-		}
-	}
-	return out, err
-}
-
 // closePatience is how long Close waits for RM.
 const closePatience = 10 * time.Second
 
@@ -344,7 +319,7 @@ func (c *Controller) settle(ctx context.Context, runs []*run) (out []Outcome) {
 		cmd := r.command()
 		if c.o.Keep {
 			o := Outcome{Op: cmd.Op, Target: cmd.Target, Was: cmd.New, Value: r.original, Commands: []string{cmd.ID}, State: OutcomeKept,
-				Why: fmt.Sprintf("kept at %s on purpose; tsgtop restore puts it back", valueText(cmd.Op, *cmd.New))}
+				Why: keptWhy(cmd.Op, *cmd.New)}
 			if err := c.o.Journal.Keep(cmd.Op, cmd.Target, c.o.Self); err != nil {
 				o.Why += "; but the journal could not be told: " + err.Error()
 			}
