@@ -104,8 +104,10 @@ func acceptedOfAll(results []Result) sched.Accepted {
 		if results[i].Answered && results[i].Status == 0 {
 			ok++
 		}
-		bad := a.State == sched.LampNo
-		if bad && worst == nil {
+		switch {
+		case a.State == sched.LampNo && (worst == nil || worst.State != sched.LampNo):
+			worst = &a
+		case results[i].Sent && !results[i].Answered && worst == nil: // of one nothing is known
 			worst = &a
 		}
 		if results[i].RPC.Seen || results[i].RPC.Exact {

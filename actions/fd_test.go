@@ -310,3 +310,26 @@ func TestAcceptedInferred(t *testing.T) {
 		t.Errorf("a GPU without a GSP: %+v", a)
 	}
 }
+
+// One call of a series of which RM gave no status leaves the lamp unknown; one
+// that was refused, no.
+func TestAcceptedOfSeries(t *testing.T) {
+	good := Result{Sent: true, Answered: true, Start: 1, End: 400_001, RPC: RPC{Exact: true, Seen: true, Took: 300 * time.Microsecond}}
+	silent := Result{Sent: true, Start: 1, End: 400_001, Err: errors.New("no answer")}
+	refused := good
+	refused.Status = 0x56
+	for _, c := range []struct {
+		results []Result
+		state   sched.LampState
+		words   string
+	}{
+		{[]Result{good, good}, sched.LampYes, "2 of 2 calls"},
+		{[]Result{good, silent, good}, sched.LampUnknown, "RM gave no status"},
+		{[]Result{good, silent, refused}, sched.LampNo, "refused"},
+		{[]Result{good, {Err: ErrGone}}, sched.LampYes, "1 of 2 calls"},
+	} {
+		if a := acceptedOfAll(c.results); a.State != c.state || !strings.Contains(a.Why, c.words) {
+			t.Errorf("%+v: %+v", c.results, a.Lamp)
+		}
+	}
+}
