@@ -23,7 +23,7 @@ type Dir struct {
 
 // OpenDir opens a folder, and makes it with mode where it does not exist (its
 // parent must). It must be a folder and no link, belong to root or to us, and
-// be writable by nobody else. A folder that we own gets the mode.
+// be writable by nobody else. The mode of one that exists is left as it is.
 func OpenDir(path string, mode os.FileMode) (*Dir, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
