@@ -17,6 +17,9 @@ import (
 	"tsgtop/internal/sched"
 )
 
+// recordings are those in which nothing was changed; testdata/README.md tells of each.
+var recordings = []string{"steady", "bursty", "beating", "four", "lcbe", "mixed"}
+
 // readTrace reads a recording; testdata/README.md says how it is written.
 func readTrace(t testing.TB, name string) []sched.TraceRecord {
 	t.Helper()
@@ -75,7 +78,7 @@ type pseudo struct {
 
 // draw makes pseudo-commands at random times of the recordings.
 func draw(r *rand.Rand, traces map[string][]sched.TraceRecord, op sched.Op) pseudo {
-	names := []string{"steady", "bursty", "beating"}
+	names := recordings
 	p := pseudo{trace: names[r.IntN(len(names))], op: op, calls: 1}
 	records := traces[p.trace]
 	first, last := records[0].Time, records[len(records)-1].Time
@@ -124,7 +127,7 @@ func between(records []sched.TraceRecord, from, to sched.Time) []sched.TraceReco
 
 func readTraces(t testing.TB) map[string][]sched.TraceRecord {
 	traces := map[string][]sched.TraceRecord{}
-	for _, name := range []string{"steady", "bursty", "beating"} {
+	for _, name := range recordings {
 		traces[name] = readTrace(t, name)
 	}
 	return traces
