@@ -300,8 +300,9 @@ func (o *options) meet(ctx context.Context, s *opened, w wanted) (*sched.TSGView
 			return nil, ctx.Err()
 		}
 	}
-	// Details of what was just found follow within milliseconds.
-	until := time.Now().Add(time.Second)
+	// Details of what was just found follow within milliseconds; on a busy machine
+	// a scan can be cut short, and the next one comes soon.
+	until := time.Now().Add(3 * time.Second)
 	for {
 		row, err := w.find(s.board.Snapshot(sched.SnapshotOptions{}))
 		if err == nil || time.Now().After(until) {

@@ -56,17 +56,22 @@ type runner struct {
 	d       *Discoverer
 	sink    func([]sched.Event)
 	last    sched.ProbeStatus
-	gpus    bool      // have been sent
-	fullAt  time.Time // when everything was last looked at
-	recheck time.Time // when all clients were last asked whether they live
+	gpus    bool          // have been sent
+	fullAt  time.Time     // when everything was last looked at
+	recheck time.Time     // when all clients were last asked whether they live
+	patch   time.Duration // after a scan that left objects out: from it to the next
 }
+
+// patchFirst is the pause after the first scan that left objects out, because its
+// time was up on a busy machine; each further one doubles it, up to the Period.
+const patchFirst = 100 * time.Millisecond
 
 // step does what is due and says when to come again.
 func (r *runner) step(ctx context.Context) (time.Duration, error) {
 	d := r.d
 	full, recheck := d.news.takeFlags()
 	now := time.Now()
-	if full || now.Sub(r.fullAt) >= d.opts.Period {
+	if full || now.Sub(r.fullAt) >= d.opts.Period || r.patch > 0 && now.Sub(r.fullAt) >= r.patch {
 		inv, err := r.scan(func() (sched.Inventory, error) {
 			d.mu.Lock()
 			defer d.mu.Unlock()
@@ -91,6 +96,14 @@ func (r *runner) step(ctx context.Context) (time.Duration, error) {
 		r.status()
 		r.sink([]sched.Event{inv})
 		r.fullAt, r.recheck = time.Now(), time.Now()
+		switch {
+		case !inv.Partial:
+			r.patch = 0
+		case r.patch == 0:
+			r.patch = patchFirst
+		default:
+			r.patch = min(2*r.patch, d.opts.Period)
+		}
 		return d.opts.Delay, nil
 	}
 	if recheck || now.Sub(r.recheck) >= d.opts.Recheck {
@@ -131,6 +144,9 @@ func (r *runner) step(ctx context.Context) (time.Duration, error) {
 		next = min(next, d.opts.Behind/10)
 	case walked:
 		next = min(next, d.opts.Behind)
+	}
+	if r.patch > 0 {
+		next = min(next, max(0, r.patch-time.Since(r.fullAt)))
 	}
 	return min(next, d.opts.Recheck), nil
 }

@@ -204,3 +204,36 @@ func TestRunLooksBehindAWrap(t *testing.T) {
 		t.Errorf("last: %+v", last.Clients)
 	}
 }
+
+// TestRunPatches: a scan whose time was up before it was through, as on a busy
+// machine, is made again long before the next would be due.
+func TestRunPatches(t *testing.T) {
+	d := rmfake.New()
+	g := d.AddGPU()
+	cuda(d, g, 479)
+	x := discoverer(t, d, Options{Budget: time.Nanosecond, Period: time.Hour, Recheck: 10 * time.Millisecond})
+	scans := make(chan sched.Inventory, 100)
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error)
+	go func() {
+		done <- x.Run(ctx, func(es []sched.Event) {
+			for _, e := range es {
+				if inv, ok := e.(sched.Inventory); ok && len(inv.Clients) > 0 {
+					scans <- inv
+				}
+			}
+		})
+	}()
+	for range 3 {
+		select {
+		case inv := <-scans:
+			if !inv.Partial {
+				t.Error("a scan without time was through")
+			}
+		case <-time.After(20 * time.Second):
+			t.Fatal("it is not made again")
+		}
+	}
+	cancel()
+	<-done
+}
