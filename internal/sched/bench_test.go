@@ -132,3 +132,14 @@ func BenchmarkSnapshot200(b *testing.B) {
 		s.Snapshot(SnapshotOptions{LaneSpan: 100 * time.Millisecond})
 	}
 }
+
+// BenchmarkSnapshot200Grouped is the same with the statistics of groups: what
+// the score takes twice a second while it is grouped.
+func BenchmarkSnapshot200Grouped(b *testing.B) {
+	s, _ := busy(200)
+	group := func(t *TSGView) (string, bool) { return fmt.Sprint(t.Process.PID % 20), true }
+	b.ReportAllocs()
+	for b.Loop() {
+		s.Snapshot(SnapshotOptions{Group: group})
+	}
+}

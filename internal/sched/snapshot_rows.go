@@ -12,6 +12,7 @@ type rowsBuilder struct {
 	s        *State
 	stats    []Stats
 	floats   []float64
+	switched []Switches
 	channels []ChannelView
 	mem      map[memKey]uint64
 }
@@ -24,6 +25,14 @@ func (b *rowsBuilder) float(v float64) *float64 {
 	}
 	b.floats = append(b.floats, v)
 	return &b.floats[len(b.floats)-1]
+}
+
+func (b *rowsBuilder) counted(s Switches) *Switches {
+	if len(b.switched) == cap(b.switched) {
+		b.switched = make([]Switches, 0, 64)
+	}
+	b.switched = append(b.switched, s)
+	return &b.switched[len(b.switched)-1]
 }
 
 func (b *rowsBuilder) stat() *Stats {

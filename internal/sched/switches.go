@@ -170,7 +170,7 @@ func (b *rowsBuilder) switches(v *TSGView, r *row) {
 		}
 		var s Switches
 		if s, sc.SwitchesWhy = r.tsg.switches.over(w, b.s.now); sc.SwitchesWhy == "" {
-			sc.Switches = &s
+			sc.Switches = b.counted(s)
 		}
 	}
 }

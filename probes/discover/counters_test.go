@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"tsgtop/internal/rm"
 	"tsgtop/internal/rmdev/rmfake"
@@ -46,7 +47,7 @@ func TestReadsSwitchCounters(t *testing.T) {
 	_, c2, t2 := cuda(d, g, 480)
 	c1.SetSwitches(t1[0].Handle, rmfake.Switches{878, 877, 118, 3, 760, 1})
 	c2.SetSwitches(t2[0].Handle, rmfake.Switches{5, 5, 5, 0, 0, 0})
-	x := discoverer(t, d, Options{MissRun: 0x1100})
+	x := discoverer(t, d, Options{MissRun: 0x1100, Budget: time.Minute})
 	full(t, x)
 	before := d.Calls(rm.CtrlContextSwitchStats)
 	got := readings(t, x)
