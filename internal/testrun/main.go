@@ -23,6 +23,8 @@ type event struct {
 type tally struct {
 	passed, failed, skipped int
 	reasons                 []string
+	failures                map[string]int // failed tests, subtests too, by package; 0: it failed outside of any
+	again                   []string       // what failed first and passed at the second try
 }
 
 func main() {
@@ -32,12 +34,15 @@ func main() {
 	race := flag.Bool("race", os.Getenv("CI") != "", "run with the race detector (needs cgo)")
 	flag.Parse()
 
-	var t tally
+	t := tally{failures: map[string]int{}}
 	args := []string{"test", "-json", "-tags", *tags}
 	if *race && os.Getenv("CGO_ENABLED") != "0" {
 		args = append(args, "-race")
 	}
 	ok := t.run(exec.Command("go", append(args, "./...")...))
+	if !ok {
+		ok = t.tryAgain(args)
+	}
 	vmOK := t.vm(*vm, *kernels)
 
 	if len(t.reasons) > 0 {
@@ -45,6 +50,12 @@ func main() {
 		sort.Strings(t.reasons)
 		for _, r := range t.reasons {
 			fmt.Println("  " + r)
+		}
+	}
+	if len(t.again) > 0 {
+		fmt.Println("\npassed only at the second try, alone:")
+		for _, a := range t.again {
+			fmt.Println("  " + a)
 		}
 	}
 	fmt.Printf("\n%d passed, %d failed, %d skipped\n", t.passed, t.failed, t.skipped)
@@ -101,12 +112,47 @@ func (t *tally) run(cmd *exec.Cmd) bool {
 		case "fail":
 			if e.Test != "" {
 				t.failed++
+				t.failures[e.Package]++
+			} else {
+				t.failures[e.Package] += 0 // noted, also where no test of it failed
 			}
 			fmt.Printf("FAIL %s\n%s", key, strings.Join(output[key], ""))
 			delete(output, key)
 		}
 	}
 	return cmd.Wait() == nil
+}
+
+// maxAgain is how many packages are tried again at most: more that fail are no
+// matter of a loaded machine.
+const maxAgain = 4
+
+// tryAgain runs each package in which a test failed once more, alone and whole:
+// some tests wait for other processes, and a loaded machine lets them wait too
+// long. Packages that pass then are named at the end. It tells whether all did;
+// what does not build has no second try.
+func (t *tally) tryAgain(args []string) bool {
+	if len(t.failures) == 0 || len(t.failures) > maxAgain {
+		return false
+	}
+	all := true
+	for pkg, n := range t.failures {
+		if n == 0 {
+			all = false // it did not build, or ended before any test
+			continue
+		}
+		fmt.Printf("second try, alone: %s\n", pkg)
+		second := tally{failures: map[string]int{}}
+		if !second.run(exec.Command("go", append(args[:len(args):len(args)], "-count=1", pkg)...)) || second.passed == 0 {
+			all = false
+			continue
+		}
+		t.failed -= n
+		t.passed += n
+		t.again = append(t.again, fmt.Sprintf("%s: %d tests", pkg, n))
+	}
+	sort.Strings(t.again)
+	return all
 }
 
 // reason finds the sentence that t.Skip printed: the line before "--- SKIP".
@@ -147,6 +193,9 @@ func (t *tally) vm(mode, kernels string) bool {
 		var p, f, s int
 		if n, _ := fmt.Sscanf(sc.Text(), "%d passed, %d failed, %d skipped", &p, &f, &s); n >= 2 {
 			t.passed, t.failed, t.skipped = t.passed+p, t.failed+f, t.skipped+s
+		}
+		if strings.Contains(sc.Text(), ": SECOND TRY ") {
+			t.again = append(t.again, "VM "+sc.Text())
 		}
 		fmt.Println("vm:", sc.Text())
 	}

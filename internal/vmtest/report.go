@@ -15,6 +15,7 @@ const EndMarker = "VMTEST END"
 type Report struct {
 	Passed, Failed, Skipped []string          // names of tests, subtests too
 	Problems                []string          // what failed outside of any test: panics, oopses, no end marker
+	Retried                 []string          // names of tests that failed first and passed at the second try
 	Files                   map[string][]byte // files that the guest sent back
 }
 

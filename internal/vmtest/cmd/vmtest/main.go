@@ -30,6 +30,7 @@ func main() {
 	jobs := flag.Int("j", runtime.NumCPU(), "machines at a time")
 	cover := flag.String("cover", "", "folder for coverage profiles")
 	logs := flag.String("logs", "", "folder that keeps the logs of each kernel")
+	again := flag.Bool("again", true, "try failed tests a second time, in a machine of their own, and say so: emulation is slow, and some tests wait for it")
 	verbose := flag.Bool("v", false, "print the guest's whole output")
 	fetch := flag.Bool("fetch", false, "only fetch the kernels into the cache")
 	flag.Parse()
@@ -74,6 +75,9 @@ func main() {
 			free <- struct{}{}
 			defer func() { <-free }()
 			r, err := vmtest.Run(ctx, o)
+			if err == nil && *again {
+				r, err = vmtest.TryAgain(ctx, o, r)
+			}
 			outcomes[i] <- outcome{r, err}
 		}()
 	}
@@ -111,6 +115,9 @@ func show(name string, r *vmtest.Report, dir string, verbose bool) {
 	}
 	for _, s := range r.Skipped {
 		fmt.Printf("%s: SKIP %s\n", name, s)
+	}
+	for _, f := range r.Retried {
+		fmt.Printf("%s: SECOND TRY %s passed, after it had failed\n", name, f)
 	}
 	for _, f := range r.Failed {
 		fmt.Printf("%s: FAIL %s\n", name, f)
