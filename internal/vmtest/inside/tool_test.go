@@ -89,9 +89,13 @@ func TestTool(t *testing.T) {
 		{"kfunc", "stub", 2, "no", "no unknown", "3"},
 		{"fd", "refuses", 3, "no", "no unknown", "3"},
 		{"kfunc", "refuses", 3, "no", "no unknown", "3"},
+		{"fd", "obeys, and the trace loses records", 0, "yes", "unknown", "5"},
 	} {
 		t.Run(x.actuator+" "+x.what, func(t *testing.T) {
 			knobFor(t, "timeslice_mode", x.mode)
+			if strings.Contains(x.what, "loses") {
+				knobFor(t, "lose_every", 3)
+			}
 			wait := "5s"
 			if x.accepted == "no" {
 				wait = "1s" // the answer is known by then
