@@ -101,8 +101,8 @@ func (l *Live) Calls() (*rmcalls.Probe, error) { return l.calls, l.why }
 func (l *Live) Discoverer() *discover.Discoverer { return l.find }
 
 // Ready is closed once the probes are attached, the first scan is in the stream,
-// and so is how the trace of the GPUs stands: a command that is judged before
-// would find no trace.
+// or why there is none, and so is how the trace of the GPUs stands: a command
+// that is judged before would find no trace.
 func (l *Live) Ready() <-chan struct{} { return l.ready }
 
 // Look implements sched.Looker.
@@ -228,11 +228,17 @@ func (l *Live) scan(ctx context.Context, sink func([]sched.Event)) error {
 			close(l.ready)
 		})
 	}
+	var hopeless sync.Once
 	err := l.find.Run(ctx, func(es []sched.Event) {
 		sink(es)
 		for _, e := range es {
-			if _, ok := e.(sched.Inventory); ok {
+			switch e := e.(type) {
+			case sched.Inventory:
 				ready()
+			case sched.ProbeStatus:
+				if e.State != sched.ProbeOK { // a scan that fails may never come
+					hopeless.Do(func() { time.AfterFunc(traceWait, ready) })
+				}
 			}
 		}
 	})
