@@ -31,7 +31,7 @@ func TestUnit(t *testing.T) {
 		"/system.slice/system-serial\\x2dgetty.slice/serial-getty@ttyS0.service":      "systemd:serial-getty@ttyS0.service",
 		"/init.scope":                     "systemd:init.scope",
 		"/user.slice/user-1000.slice":     "",
-		"/process_api/7b4c123679dd353578": "",
+		"/host_agent/7b4c123679dd353578": "",
 		// docker
 		"/system.slice/docker-" + hex64 + ".scope":        "docker:" + short,
 		"/docker/" + hex64:                                "docker:" + short,
@@ -128,7 +128,7 @@ func TestParseCgroup(t *testing.T) {
 		"0::/system.slice/a.service\n": "/system.slice/a.service",
 		"0::/a:b:c\n":                  "/a:b:c",
 		"12:pids:/docker/x\n1:name=systemd:/docker/x\n0::/\n": "/docker/x",
-		"4:memory:/process_api/7b\n1:name=systemd:/\n0::/\n":  "/process_api/7b",
+		"4:memory:/host_agent/7b\n1:name=systemd:/\n0::/\n":  "/host_agent/7b",
 		"4:memory:/\n0::/\n":  "/",
 		"0::/../../x.scope\n": "/../../x.scope",
 		"":                    "",
