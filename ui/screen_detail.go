@@ -35,23 +35,7 @@ func (s *detailScreen) open(gen uint64) {
 	}
 }
 
-func (s *detailScreen) act(a action) {
-	switch a {
-	case actUp:
-		s.top--
-	case actDown:
-		s.top++
-	case actPageUp:
-		s.top -= max(s.height-1, 1)
-	case actPageDown:
-		s.top += max(s.height-1, 1)
-	case actTop:
-		s.top = 0
-	case actBottom:
-		s.top = s.total
-	}
-	s.top = max(min(s.top, s.total-s.height), 0)
-}
+func (s *detailScreen) act(a action) { s.top = scrolled(a, s.top, s.height, s.total) }
 
 func (s *detailScreen) lines(m *Model) []string {
 	t := s.tsg(s.gen)

@@ -18,23 +18,7 @@ type helpScreen struct {
 	total  int
 }
 
-func (s *helpScreen) act(a action) {
-	switch a {
-	case actUp:
-		s.top--
-	case actDown:
-		s.top++
-	case actPageUp:
-		s.top -= max(s.height-1, 1)
-	case actPageDown:
-		s.top += max(s.height-1, 1)
-	case actTop:
-		s.top = 0
-	case actBottom:
-		s.top = s.total
-	}
-	s.top = max(min(s.top, s.total-s.height), 0)
-}
+func (s *helpScreen) act(a action) { s.top = scrolled(a, s.top, s.height, s.total) }
 
 func (s *helpScreen) lines(m *Model) []string {
 	return m.frameOf(nil, nil, nil, func(height int) []string {

@@ -6,6 +6,8 @@ import (
 	"slices"
 
 	"github.com/BurntSushi/toml"
+
+	words "tsgtop/internal/text"
 )
 
 // Parse adds to c what a file says. trusted: nobody but root can have written
@@ -73,9 +75,12 @@ func withoutContent(err error) error {
 
 // suggest names the nearest of our own words, where one is near.
 func suggest(word string, known []string) string {
+	if len(word) > 64 { // near to none of ours
+		return ""
+	}
 	best, least := "", 4
 	for _, k := range known {
-		if d := distance(word, k); d < least && 2*d <= len(word)+1 {
+		if d := words.Distance(word, k); d < least && 2*d <= len(word)+1 {
 			best, least = k, d
 		}
 	}
@@ -83,27 +88,4 @@ func suggest(word string, known []string) string {
 		return ""
 	}
 	return fmt.Sprintf("; did you mean %s?", best)
-}
-
-// distance is Levenshtein's, for words of at most 64 bytes.
-func distance(a, b string) int {
-	if len(a) > 64 || len(b) > 64 {
-		return 64
-	}
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		before := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			change := before
-			if a[i] != b[j] {
-				change++
-			}
-			before, row[j+1] = row[j+1], min(row[j+1]+1, row[j]+1, change)
-		}
-	}
-	return row[len(b)]
 }

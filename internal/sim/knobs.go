@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"tsgtop/internal/sched"
+	"tsgtop/internal/text"
 )
 
 // Behaviour is how the simulated hardware takes one sort of command.
@@ -184,30 +185,9 @@ func setSpeed(c *Config, v string) error {
 func nearest(name string) string {
 	best, least := "", 1<<30
 	for _, k := range knobs {
-		if d := edits(name, k.name); d < least {
+		if d := text.Distance(name, k.name); d < least {
 			best, least = k.name, d
 		}
 	}
 	return best
-}
-
-// edits is the Levenshtein distance of a and b.
-func edits(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := 1; i <= len(a); i++ {
-		diagonal := row[0]
-		row[0] = i
-		for j := 1; j <= len(b); j++ {
-			cost := diagonal
-			if a[i-1] != b[j-1] {
-				cost++
-			}
-			diagonal = row[j]
-			row[j] = min(cost, row[j]+1, row[j-1]+1)
-		}
-	}
-	return row[len(b)]
 }

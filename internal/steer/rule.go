@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"tsgtop/internal/sched"
+	"tsgtop/internal/text"
 )
 
 // Role is what a process is to the schedule.
@@ -189,7 +190,7 @@ func Timeslice(s string) (us uint64, err error) {
 func suggest(word string, known []string) string {
 	best, least := "", 3
 	for _, k := range known {
-		if d := edits(word, k); d < least {
+		if d := text.Distance(word, k); d < least {
 			best, least = k, d
 		}
 	}
@@ -201,24 +202,3 @@ func suggest(word string, known []string) string {
 
 // Suggest is the nearest of the words known, as "; did you mean …?", or empty.
 func Suggest(word string, known []string) string { return suggest(word, known) }
-
-// edits is the Levenshtein distance of a and b.
-func edits(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := diagonal
-			if a[i] != b[j] {
-				cost++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(cost, row[j+1]+1, row[j]+1)
-		}
-	}
-	return row[len(b)]
-}
