@@ -209,17 +209,14 @@ func (f *FD) Counters(_ context.Context, t sched.Target) *Counters {
 func (m *meeting) counters() *Counters {
 	client := uint32(m.target.Object.Client)
 	if m.subdevice == 0 {
-		child := rm.ChildHandleParams{Parent: m.device, Class: rm.InternalClassSubdevice}
-		st, err := m.borrowed.Control(client, client, rm.CtrlChildHandle, rmdev.Bytes(&child))
-		if err != nil || st != 0 || child.Object == 0 {
+		var err error
+		if m.subdevice, err = m.borrowed.Subdevice(client, m.device); err != nil || m.subdevice == 0 {
 			return nil
 		}
-		m.subdevice = child.Object
 	}
-	p := rm.ContextSwitchStatsParams{TSG: uint32(m.target.Object.Handle)}
 	at := sched.Now()
-	st, err := m.borrowed.Control(client, m.subdevice, rm.CtrlContextSwitchStats, rmdev.Bytes(&p))
-	if err != nil || st != 0 {
+	p, st, err := m.borrowed.SwitchCounters(client, m.subdevice, uint32(m.target.Object.Handle))
+	if err != nil || st != rm.StatusOK {
 		return nil
 	}
 	at = at.Add(sched.Now().Sub(at) / 2)
