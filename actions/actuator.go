@@ -103,7 +103,7 @@ type RPC struct {
 
 // Counters are the GSP's switch counters of a TSG.
 type Counters struct {
-	At              sched.Time
+	At, Until       sched.Time // when they were asked for, and when the answer was there
 	Save, WFI, CILP uint32
 }
 

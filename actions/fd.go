@@ -219,8 +219,7 @@ func (m *meeting) counters() *Counters {
 	if err != nil || st != rm.StatusOK {
 		return nil
 	}
-	at = at.Add(sched.Now().Sub(at) / 2)
-	return &Counters{At: at, Save: p.Save, WFI: p.WFI, CILP: p.CILP}
+	return &Counters{At: at, Until: sched.Now(), Save: p.Save, WFI: p.WFI, CILP: p.CILP}
 }
 
 var errNoFile = errors.New("none of its open files owns the client")

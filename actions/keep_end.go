@@ -205,6 +205,18 @@ func (k *Keeper) Has(op sched.Op, gen uint64) bool {
 	return x != nil && x.held
 }
 
+// Original is what a TSG had before the value that is kept at it; not ok where none
+// is kept, or it cannot be read back.
+func (k *Keeper) Original(op sched.Op, gen uint64) (old uint64, ok bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	x := k.kept[keepKey{op, gen}]
+	if x == nil || !x.held || x.old == nil {
+		return 0, false
+	}
+	return *x.old, true
+}
+
 // RanOf and AcceptedOf are the lamps of some calls of a Keeper.
 func RanOf(results []Result) sched.Lamp          { return ranOf(results) }
 func AcceptedOf(results []Result) sched.Accepted { return acceptedOfAll(results) }

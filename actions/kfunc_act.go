@@ -203,8 +203,7 @@ func (k *KFunc) counters(prog *kfunc.Kfunc, t sched.Target) *Counters {
 	if err != nil || r.Errno != 0 || !r.Answered || r.Status != 0 {
 		return nil
 	}
-	at := wallOf((r.SentNS + r.AnsweredNS) / 2)
-	return &Counters{At: at, Save: s.Save, WFI: s.Wfi, CILP: s.Cilp}
+	return &Counters{At: wallOf(r.SentNS), Until: wallOf(r.AnsweredNS), Save: s.Save, WFI: s.Wfi, CILP: s.Cilp}
 }
 
 // Do sends one call. The module checks once more, right before it, that the

@@ -100,17 +100,26 @@ func checkRow(t *sched.TSGView) error {
 	return nil
 }
 
+func clientsText(n int) string {
+	if n == 1 {
+		return "1 client"
+	}
+	return fmt.Sprintf("%d clients", n)
+}
+
 // warningsOf is what the operator should know before saying yes. watched: the
 // trace has been looked at for long enough that its silence says something.
 func warningsOf(in Intent, t *sched.TSGView, old *uint64, me string, watched bool) []string {
 	var w []string
 	say := func(format string, args ...any) { w = append(w, fmt.Sprintf(format, args...)) }
 	if t.MPS {
-		who := "several clients"
+		who := "its clients"
 		if t.Clients > 0 {
-			who = fmt.Sprintf("%d clients", t.Clients)
+			who = clientsText(t.Clients)
 		}
-		say("this TSG is an MPS server's: %s share it, and all of them are hit", who)
+		say("this TSG is an MPS server's, shared with %s: all of them are hit", who)
+	} else if t.Clients > 0 {
+		say("shared with %s of other processes, which are hit too", clientsText(t.Clients))
 	}
 	if t.Process.User != "" && me != "" && t.Process.User != me {
 		say("it belongs to user %s, not to you (%s)", t.Process.User, me)

@@ -77,11 +77,12 @@ func (s *Simulated) Do(ctx context.Context, q Request) Result {
 
 // Counters reads the simulated GSP's switch counters.
 func (s *Simulated) Counters(_ context.Context, t sched.Target) *Counters {
+	at := s.machine.Now()
 	c, status := s.machine.Counters(t)
 	if status != 0 {
 		return nil
 	}
-	return &Counters{At: s.machine.Now(), Save: c.Save, WFI: c.WFI, CILP: c.CILP}
+	return &Counters{At: at, Until: s.machine.Now(), Save: c.Save, WFI: c.WFI, CILP: c.CILP}
 }
 
 // Entered tells whether a call got into the driver: a simulated one always does.

@@ -140,8 +140,13 @@ func (s *detailScreen) facts(t *sched.TSGView) []string {
 	if t.Scheduled != nil {
 		add("scheduled", map[bool]string{true: "yes", false: "no"}[*t.Scheduled])
 	}
-	if t.MPS {
-		add("MPS", plural(t.Clients, "client")+" share it")
+	switch {
+	case t.MPS && t.Clients > 0:
+		add("MPS", "shared with "+plural(t.Clients, "client"))
+	case t.MPS:
+		add("MPS", "its clients share it")
+	case t.Clients > 0:
+		add("shared with", plural(t.Clients, "other client"))
 	}
 	if t.MemoryBytes != nil {
 		add("memory of the process", bytesText(*t.MemoryBytes))

@@ -133,21 +133,21 @@ func (c Counts) ended(p steer.Proc) (before, during float64, ok bool) {
 	return before, during, ok1 && ok2
 }
 
-// second asks the GSP's counters whether the turns that are short now were cut: if
+// second asks the GSP's counters whether the turns that end sooner now were cut: if
 // they ended because kernels did, more saves are of that kind than before.
-func (c Counts) second(l sched.Lamp, p steer.Proc, u *steer.Use) sched.Lamp {
-	if l.State != sched.LampYes || u == nil {
+func (c Counts) second(v steer.Verdict, p steer.Proc) sched.Lamp {
+	l := v.Lamp
+	if l.State != sched.LampYes {
 		return l
-	}
-	short, all := 0, 0
-	for _, b := range u.Blocks {
-		short, all = short+b.Short, all+b.All
 	}
 	before, during, ok := c.ended(p)
 	switch {
+	case !ok && v.NeedsCounts:
+		l.State = sched.LampUnknown
+		l.Why += "; but the beat of the new timeslice does not show, and the GSP's switch counters, which could tell whether kernels ended by themselves, do not answer"
 	case !ok:
 		l.Why += "; the GSP's switch counters do not answer: whether kernels ended by themselves is not known"
-	case during-before > 0.5*float64(short)/float64(max(1, all)):
+	case during-before > 0.5*v.Part:
 		l.State = sched.LampUnknown
 		l.Why += fmt.Sprintf("; but the GSP counts %.0f%% of its switches since at the end of a kernel, against %.0f%% before: its kernels have become short", 100*during, 100*before)
 	default:
@@ -174,7 +174,7 @@ func (s *Steward) Changed(before, during *steer.Span, counts Counts) sched.Lamp 
 		}
 		p := steer.Proc{PID: k.Target.PID, Start: k.Target.Start}
 		if l, ok := s.limits[p]; ok {
-			lamps[p] = counts.second(steer.Shortened(before.Uses[p], during.Uses[p], l), p, during.Uses[p])
+			lamps[p] = counts.second(steer.Shortened(before.Uses[p], during.Uses[p], l), p)
 		}
 	}
 	return steer.ChangedOf(lamps)

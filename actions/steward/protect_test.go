@@ -17,7 +17,9 @@ func TestProtect(t *testing.T) {
 		n     int
 	}{{"lc", 2}, {"lc,tsgs=4", 4}} {
 		s := simulated(t, c.knobs, nil)
+		m := s.s.Watch(0)
 		r := s.protect(4*time.Second, 8*time.Second)
+		s.s.Locked(func() { s.leftForLC(m.Peek()) })
 		if r.Ran.State != sched.LampYes || r.Accepted.State != sched.LampYes || r.Changed.State != sched.LampYes || r.Helped.State != sched.LampYes {
 			t.Errorf("%s:\n%+v\n%+v\n%+v\n%+v", c.knobs, r.Ran, r.Accepted, r.Changed, r.Helped)
 		}
@@ -31,7 +33,7 @@ func TestProtect(t *testing.T) {
 			t.Fatalf("%s: %+v", c.knobs, r.Before)
 		}
 		for i := range before {
-			if c.n == 2 && i > 0 && (before[i].LeftFor == nil || during[i].LeftFor == nil || *during[i].LeftFor.Min > 400 || *before[i].LeftFor.Min < 2000) {
+			if c.n == 2 && i > 0 && (before[i].LeftFor == nil || during[i].LeftFor == nil || *during[i].LeftFor.Min > 400 || *before[i].LeftFor.Min < 1000) {
 				t.Errorf("%s: pid %d left after %+v before, %+v during", c.knobs, before[i].PID, before[i].LeftFor, during[i].LeftFor)
 			}
 			if before[i].Share == nil || during[i].Share == nil || *before[i].Share <= 0 {
@@ -49,6 +51,21 @@ func TestProtect(t *testing.T) {
 			if us != 2048 {
 				t.Errorf("%s: at the end timeslice %d is %d us", c.knobs, i, us)
 			}
+		}
+	}
+}
+
+// leftForLC sees that the lengths of the turns that LC's coming ended are kept,
+// and no others.
+func (s *bench) leftForLC(span *steer.Span) {
+	s.t.Helper()
+	for p, u := range span.Uses {
+		n := 0
+		for _, b := range u.Blocks {
+			n += len(b.Left)
+		}
+		if n != u.LeftFor.N || n > u.Clean || p.PID == s.m.Targets()[0].PID && n > 0 {
+			s.t.Errorf("pid %d: %d lengths kept of %d turns that LC's coming ended", p.PID, n, u.LeftFor.N)
 		}
 	}
 }

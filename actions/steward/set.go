@@ -21,15 +21,18 @@ func (s *Steward) limit() {
 			continue
 		}
 		old := *w.Row.Timeslice
-		for _, k := range s.o.Keeper.All() {
-			if k.Target.Gen == w.Row.Gen && k.Old != nil {
-				old = *k.Old
-			}
+		if was, ok := s.original(w.Row.Gen); ok {
+			old = was
 		}
 		if l, ok := s.limits[w.Proc]; !ok || l.New != w.US {
 			s.limits[w.Proc] = steer.Limits{Old: old, New: w.US}
 		}
 	}
+}
+
+// original is what a TSG had before its role, where the Keeper has set another.
+func (s *Steward) original(gen uint64) (us uint64, ok bool) {
+	return s.o.Keeper.Original(sched.OpTimeslice, gen)
 }
 
 // starve shows who starves, and lifts roles.

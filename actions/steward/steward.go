@@ -82,6 +82,7 @@ func New(o Options) *Steward {
 	}
 	s := &Steward{o: o, lost: map[int]int{}, meters: map[*steer.Meter]bool{}, checked: map[uint64]sched.Time{}, failed: map[uint64]sched.Time{}, said: map[string]bool{},
 		starving: map[steer.Proc]time.Duration{}, starved: map[steer.Proc]time.Duration{}, seen: map[uint64]actions.Kept{}, limits: map[steer.Proc]steer.Limits{}}
+	s.o.Roles.Original = s.original // called under the lock
 	s.untap = o.Board.Tap(s.countLost)
 	return s
 }

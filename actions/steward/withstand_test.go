@@ -37,7 +37,7 @@ func TestProcessSetsItsOwn(t *testing.T) {
 	s.at(3*time.Second, func() { s.m.Interfere(s.m.Targets()[1], 700) })
 	s.at(4*time.Second, func() { s.m.Interfere(s.m.Targets()[1], 2048) })
 	r := s.protect(time.Second, 5*time.Second)
-	s.allAt(2048, 200)
+	s.allAt(2048, steer.DefaultBE)
 	if r.Totals.Again != 2 || r.Totals.Calls != 6 || r.Totals.Failed != 0 {
 		t.Errorf("%+v", r.Totals)
 	}
@@ -53,7 +53,7 @@ func TestLateTSG(t *testing.T) {
 	s.at(2500*time.Millisecond, func() { s.m.Kill(pid) })
 	s.at(3*time.Second, func() { s.m.Respawn(pid) })
 	r := s.protect(time.Second, 5*time.Second)
-	s.allAt(2048, 200)
+	s.allAt(2048, steer.DefaultBE)
 	if r.Totals.TSGs != 8 {
 		t.Errorf("%+v", r.Totals)
 	}
@@ -84,7 +84,7 @@ func TestDeaths(t *testing.T) {
 func TestTwenty(t *testing.T) {
 	s := simulated(t, "lc,tsgs=21", nil)
 	r := s.protect(4*time.Second, 4*time.Second)
-	if r.Totals.TSGs != 80 || r.Totals.Calls != 80 || r.Totals.Failed != 0 || r.Changed.State == sched.LampNo {
+	if r.Totals.TSGs != 20 || r.Totals.Calls != 20 || r.Totals.Failed != 0 || r.Changed.State == sched.LampNo {
 		t.Errorf("%+v %+v", r.Totals, r.Changed)
 	}
 	s.closed()
@@ -124,7 +124,7 @@ func TestSpinningLC(t *testing.T) {
 				t.Errorf("%q %q", s.said, r.Notes)
 			}
 		} else {
-			s.allAt(1_000_000, 200)
+			s.allAt(1_000_000, steer.DefaultBE)
 			if !strings.Contains(strings.Join(r.Notes, "\n"), "had work all the time") {
 				t.Errorf("%q; %+v", r.Notes, r.During)
 			}
@@ -149,7 +149,7 @@ func TestTwoLC(t *testing.T) {
 		o.Roles.Rules = []steer.Rule{{Role: steer.LC, PID: 479}, {Role: steer.LC, PID: 480}, {Role: steer.BE, Others: true}}
 	})
 	r := s.protect(time.Second, 2*time.Second)
-	s.allAt(2048, 2048, 200)
+	s.allAt(2048, 2048, steer.DefaultBE)
 	if !strings.Contains(strings.Join(r.Notes, "\n"), "not protected from each other") {
 		t.Errorf("%q", r.Notes)
 	}
@@ -179,10 +179,14 @@ func TestTwoTools(t *testing.T) {
 // An MPS server is left alone unless it is named.
 func TestMPS(t *testing.T) {
 	s := simulated(t, "lc,tsgs=3", nil)
-	target := s.m.Targets()[1]
-	s.b.Feed([]sched.Event{sched.Inventory{Start: s.Now() - 1, End: s.Now(), Clients: []sched.FoundClient{{Client: target.Object.Client, PID: target.PID, MPS: true}}, Partial: true}})
+	target, client := s.m.Targets()[1], sched.Handle(0xc1dffff0)
+	// A client of it: another process, with a handle to the same TSG.
+	s.b.Feed([]sched.Event{sched.Process{Time: s.Now(), PID: target.PID, Start: target.Start, Exe: "/usr/bin/nvidia-cuda-mps-server", Comm: "nvidia-cuda-mps"},
+		sched.Inventory{Start: s.Now() - 1, End: s.Now(), Partial: true,
+			Clients: []sched.FoundClient{{Client: target.Object.Client, PID: target.PID, MPS: true}, {Client: client, PID: 4711, MPS: true}},
+			TSGs:    []sched.FoundTSG{{Object: sched.Object{Client: client, Handle: 0x5c00000f}, GPU: 0, Runlist: 0, Contexts: target.Contexts, PID: 4711}}}})
 	s.protect(time.Second, 2*time.Second)
-	s.allAt(2048, 2048, 200)
+	s.allAt(2048, 2048, steer.DefaultBE)
 	if !s.spoke("is an MPS server: its clients share one TSG") {
 		t.Errorf("%q", s.said)
 	}
@@ -190,6 +194,11 @@ func TestMPS(t *testing.T) {
 	s.protect(time.Second, 2*time.Second)
 	if !s.spoke("its role hits all of its clients") || s.slices()[1] == 2048 {
 		t.Errorf("%q %v", s.said, s.slices())
+	}
+	s.roles.Rules[0].PID = 4711 // a client: it is the server's TSG that it computes in
+	s.protect(time.Second, time.Second)
+	if s.slices()[1] == 2048 {
+		t.Errorf("%v", s.slices())
 	}
 	s.closed()
 	s.allAt(2048, 2048, 2048)
@@ -212,14 +221,14 @@ func TestForkKeepsMark(t *testing.T) {
 	s.s.Mark(steer.ProcOf(row()), steer.BE)
 	s.s.On(true)
 	s.s.Step(context.Background())
-	s.allAt(2048, 200)
+	s.allAt(2048, steer.DefaultBE)
 	// The child, pid 9999, holds the file; the parent is gone.
 	s.b.Feed([]sched.Event{sched.Inventory{Start: s.Now() - 1, End: s.Now(), Clients: []sched.FoundClient{{Client: target.Object.Client, PID: 9999, PIDs: []int{9999}}}, Partial: true}})
 	s.s.Step(context.Background())
 	if row().Process.PID != 9999 {
 		t.Fatalf("the state names pid %d, not the child that holds the file", row().Process.PID)
 	}
-	s.allAt(2048, 200)
+	s.allAt(2048, steer.DefaultBE)
 	s.s.Mark(steer.Proc{PID: target.PID, Start: target.Start}, steer.NoRole)
 	s.s.Step(context.Background())
 	s.allAt(2048, 2048)
@@ -233,7 +242,7 @@ func TestMarkOnAndOff(t *testing.T) {
 	s.s.On(true)
 	s.s.Mark(p, steer.BE)
 	s.s.Step(context.Background())
-	s.allAt(2048, 200)
+	s.allAt(2048, steer.DefaultBE)
 	if role, _ := s.s.Role(p); role != steer.BE {
 		t.Errorf("role %q", role)
 	}

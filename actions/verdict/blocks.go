@@ -11,7 +11,8 @@ import (
 // span is a stretch of the trace.
 type span struct{ from, to sched.Time }
 
-func (s span) length() time.Duration { return s.to.Sub(s.from) }
+func (s span) length() time.Duration   { return s.to.Sub(s.from) }
+func (s span) holds(t sched.Time) bool { return t > s.from && t <= s.to }
 
 // What a comparison needs at the least, and where blocks begin.
 const (

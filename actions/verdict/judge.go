@@ -41,7 +41,7 @@ type Call struct {
 
 // Counters are the GSP's switch counters of the target (0x20801215), read at At.
 type Counters struct {
-	At              sched.Time
+	At, Until       sched.Time // they are of some instant between these; Until 0: of At
 	Save, WFI, CILP uint32
 }
 
@@ -110,7 +110,10 @@ func (j *Judge) Issue(c Call, last bool) {
 // Witness gives the GSP's counters: best read when the baseline begins, right
 // before the call, and every half second or so after it. Any two readings in a
 // row, at least 0.2 s apart, must agree with the trace, or there is no answer.
-func (j *Judge) Witness(c Counters) { j.counters = append(j.counters, c) }
+func (j *Judge) Witness(c Counters) {
+	c.Until = max(c.At, c.Until)
+	j.counters = append(j.counters, c)
+}
 
 // Spoil says that something happened which makes an answer impossible: the
 // target died, somebody else set its timeslice. The reason is a clause, such as

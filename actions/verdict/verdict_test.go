@@ -188,6 +188,25 @@ func TestWitnessesDisagree(t *testing.T) {
 	if v := tr.run(t); v.State != sched.LampUnknown || !strings.Contains(v.Why, "two witnesses disagree") {
 		t.Errorf("disagreeing witnesses: %v", v.Lamp)
 	}
+	// A reading that took long is of some instant of its call; one that is said to be
+	// of its beginning is another matter.
+	for _, long := range []bool{true, false} {
+		tr.meanwhile = func(_ *sim.Machine, j *Judge, since time.Duration) {
+			if c := &j.counters[len(j.counters)-1]; since == 290*time.Millisecond {
+				c.At = c.At.Add(-200 * time.Millisecond)
+				if !long {
+					c.Until = c.At
+				}
+			}
+		}
+		want := sched.LampYes
+		if !long {
+			want = sched.LampUnknown
+		}
+		if v := tr.run(t); v.State != want {
+			t.Errorf("a reading of 200 ms ago, long %t: %v", long, v.Lamp)
+		}
+	}
 }
 
 func TestInterleave(t *testing.T) {

@@ -211,23 +211,27 @@ func (j *Judge) name(tsg int) string {
 
 // disagree is how the GSP's count of the target's switches and the trace's
 // differ, if they do: the same thing counted by two witnesses over the same
-// stretches. Two turns and 10% are left for the moments of reading.
+// stretches. Each reading is of an unknown instant of its call, which can have
+// taken long; two turns and 10% are left besides.
 func (j *Judge) disagree() string {
 	for i := 1; i < len(j.counters); i++ {
 		a, b := j.counters[i-1], j.counters[i]
-		s := span{a.At, b.At}
-		if s.length() < 200*time.Millisecond || s.from < j.began || s.to > j.read || b.Save < a.Save { // less: somebody reset them
+		inner, outer := span{a.Until, b.At}, span{a.At, b.Until}
+		if inner.length() < 200*time.Millisecond || outer.from < j.began || outer.to > j.read || b.Save < a.Save { // less: somebody reset them
 			continue
 		}
-		gsp, trace := float64(b.Save-a.Save), 0.0
+		gsp, least, most := float64(b.Save-a.Save), 0.0, 0.0
 		for _, t := range j.fold.turns {
-			if t.tsg == 0 && t.end > s.from && t.end <= s.to {
-				trace++
+			if t.tsg == 0 && outer.holds(t.end) {
+				most++
+				if inner.holds(t.end) {
+					least++
+				}
 			}
 		}
-		slack := 2 + 0.1*max(gsp, trace) + float64(j.lostIn(s))
-		if math.Abs(gsp-trace) > slack {
-			return fmt.Sprintf("two witnesses disagree: in %.1f s the trace saw %.0f turns of the target end, the GSP counted %.0f", s.length().Seconds(), trace, gsp)
+		slack := 2 + 0.1*max(gsp, most) + float64(j.lostIn(outer))
+		if trace := min(max(gsp, least), most); math.Abs(gsp-trace) > slack {
+			return fmt.Sprintf("two witnesses disagree: in %.1f s the trace saw %.0f turns of the target end, the GSP counted %.0f", outer.length().Seconds(), trace, gsp)
 		}
 	}
 	return ""

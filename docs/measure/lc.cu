@@ -1,12 +1,16 @@
 // A latency-critical or a best-effort process, to measure what a schedule does.
 //
+//   lc calibrate                              prints how many steps take a microsecond
 //   lc lc SECONDS KERNEL_US PERIOD_US [LOG]   a kernel about every PERIOD_US; prints
 //                                             "launch_to_finish_us N" for each
 //   lc be SECONDS KERNEL_US [LOG]             kernels back to back; prints the number
 //                                             of kernels each second
 //
 // LOG gets one line a kernel: when it finished (ns since 1970) and how long it
-// took from launch to finish (us). Build: nvcc -O2 -o lc lc.cu
+// took from launch to finish (us). STEPS_PER_US, from a calibration on a GPU that
+// nobody else uses, makes kernels as long as asked for: without it each process
+// calibrates by itself, and beside others comes out too short. With STEADY=1 the
+// pauses between LC's kernels are all alike. Build: nvcc -O2 -o lc lc.cu
 //
 // SPDX-License-Identifier: Apache-2.0
 #include <cmath>
@@ -84,8 +88,14 @@ static void sleep_until(int64_t t)
 int main(int argc, char **argv)
 {
 	bool lc = argc > 1 && !strcmp(argv[1], "lc"), be = argc > 1 && !strcmp(argv[1], "be");
+	if (argc == 2 && !strcmp(argv[1], "calibrate")) {
+		float *out;
+		check(cudaMalloc(&out, sizeof *out), "allocate");
+		printf("%.3f\n", steps_per_us(out));
+		return 0;
+	}
 	if (!(lc && (argc == 5 || argc == 6)) && !(be && (argc == 4 || argc == 5))) {
-		fprintf(stderr, "usage: lc lc SECONDS KERNEL_US PERIOD_US [LOG] | lc be SECONDS KERNEL_US [LOG]\n");
+		fprintf(stderr, "usage: lc calibrate | lc lc SECONDS KERNEL_US PERIOD_US [LOG] | lc be SECONDS KERNEL_US [LOG]\n");
 		return 2;
 	}
 	double seconds = atof(argv[2]), kernel = atof(argv[3]), period = lc ? atof(argv[4]) : 0;
@@ -101,7 +111,9 @@ int main(int argc, char **argv)
 	float *out;
 	check(cudaSetDeviceFlags(lc ? cudaDeviceScheduleSpin : cudaDeviceScheduleBlockingSync), "set flags");
 	check(cudaMalloc(&out, sizeof *out), "allocate");
-	int64_t n = int64_t(kernel * steps_per_us(out));
+	const char *steps = getenv("STEPS_PER_US");
+	bool steady = getenv("STEADY") != nullptr;
+	int64_t n = int64_t(kernel * (steps ? atof(steps) : steps_per_us(out)));
 	int64_t begin = now_ns(CLOCK_MONOTONIC), end = begin + int64_t(seconds * 1e9), next = begin, second = begin + 1000000000;
 	long kernels = 0;
 	for (int64_t t = begin; t < end; t = now_ns(CLOCK_MONOTONIC)) {
@@ -114,7 +126,7 @@ int main(int argc, char **argv)
 		if (lc) {
 			printf("launch_to_finish_us %.1f\n", us);
 			// Requests do not come like a clock: now and then one right after another.
-			next = done + int64_t(period * 1e3 * (0.2 + 1.6 * uniform()));
+			next = done + int64_t(period * 1e3 * (steady ? 1 : 0.2 + 1.6 * uniform()));
 			sleep_until(next);
 		} else if (done >= second) {
 			printf("kernels %ld\n", kernels);

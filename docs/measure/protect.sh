@@ -34,21 +34,26 @@ rate() {
 field() { grep -o "\"$1\":[0-9]*" "$3" | sed -n "$2p" | cut -d: -f2; }
 state() { grep -o "\"$1\":{\"state\":\"[a-z]*\"" "$2" | head -1 | sed 's/.*"\([a-z]*\)"$/\1/'; }
 
-"$W/lc" lc 6 1000 10000 "$W/alone.log" >/dev/null || exit 1
-read -r a50 a90 a99 an < <(percentiles "$W/alone.log" 0 9e18)
+# Kernels are as long as they are on an idle GPU, whoever else runs when they begin.
+STEPS_PER_US=$("$W/lc" calibrate) || exit 1
+export STEPS_PER_US
+now_ns() { date +%s%N; }
 printf '%-26s %7s %7s %7s %7s  %9s  %s\n' "LC launch to finish, us" p50 p90 p99 n "BE/s" "lamps"
-printf '%-26s %7s %7s %7s %7s  %9s\n' "alone" "$a50" "$a90" "$a99" "$an" ""
 status=0
-for n in 1 3; do
+for n in ${COUNTS:-1 3}; do
 	logs=() bes=()
+	"$W/lc" lc 90 1000 10000 "$W/lc$n.log" >"$W/lc$n.out" & lc=$!; pids+=("$lc")
+	sleep 1.5 # the context, and clocks that rise
+	a0=$(now_ns); sleep "$BEFORE"; a1=$(now_ns)
+	read -r a50 a90 a99 k < <(percentiles "$W/lc$n.log" "$a0" "$a1")
+	printf '%-26s %7s %7s %7s %7s  %9s\n' "alone, before $n came" "$a50" "$a90" "$a99" "$k" ""
 	for i in $(seq "$n"); do
-		"$W/lc" be 60 30000 "$W/be$n-$i.log" >/dev/null & pids+=($!); bes+=($!)
+		"$W/lc" be 90 30000 "$W/be$n-$i.log" >/dev/null & pids+=($!); bes+=($!)
 		logs+=("$W/be$n-$i.log")
 	done
-	"$W/lc" lc 60 1000 10000 "$W/lc$n.log" >"$W/lc$n.out" & lc=$!; pids+=("$lc")
 	for _ in $(seq 100); do # until all have begun
 		ready=1
-		for f in "$W/lc$n.log" "${logs[@]}"; do [ -s "$f" ] || ready=0; done
+		for f in "${logs[@]}"; do [ -s "$f" ] || ready=0; done
 		[ $ready = 1 ] && break
 		sleep 0.1
 	done

@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -152,7 +153,7 @@ func parseTarget(s string) (wanted, error) {
 
 // find gives the row that was meant.
 func (w wanted) find(snap *sched.Snapshot) (*sched.TSGView, error) {
-	var rows, compute []*sched.TSGView
+	var rows, compute, shared []*sched.TSGView
 	for i := range snap.TSGs {
 		t := &snap.TSGs[i]
 		if w.pid == 0 && t.ID == w.id && !t.Context || w.pid != 0 && t.Process.PID == w.pid && !t.Context {
@@ -160,10 +161,15 @@ func (w wanted) find(snap *sched.Snapshot) (*sched.TSGView, error) {
 			if t.Engine != nil && rm.IsGraphicsEngine(*t.Engine) || t.Engine == nil && t.ID.Runlist == 0 {
 				compute = append(compute, t)
 			}
+		} else if w.pid != 0 && t.Clients > 0 && slices.Contains(t.HolderPIDs, w.pid) && !t.Context {
+			shared = append(shared, t)
 		}
 	}
-	if w.pid == 0 {
+	switch {
+	case w.pid == 0:
 		compute = rows
+	case len(compute) == 0:
+		compute = shared // a client of MPS: its work is in the server's
 	}
 	switch {
 	case len(compute) == 1:

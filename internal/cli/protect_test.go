@@ -31,7 +31,7 @@ func TestProtectExitCodes(t *testing.T) {
 		{"lc,alone", "pid:479 --for 2s --yes", exitUnknown, "nothing to change"},
 		{"lc", "exe=nobody --for 1s --yes", exitUnknown, "has not appeared"},
 		{"lc", "pid:479 --before 1s --yes -- sh -c 'exit 4'", exitCommand, "exit 4"},
-		{"lc", "pid:479 --dry-run", exitOK, "2048 us -> 200 us"},
+		{"lc", "pid:479 --dry-run", exitOK, "2048 us -> 50 us"},
 		{"lc", "pid:479 --for 1s", exitUsage, "give --yes"},
 		{"lc", "pid:4 --yes", exitTarget, "no compute TSG"},
 		{"lc", "--yes", exitUsage, "TARGET is needed"},
@@ -77,7 +77,7 @@ func TestProtectJSON(t *testing.T) {
 	if err := json.Unmarshal([]byte(out), &r); code != exitOK || err != nil || strings.Count(out, "\n") != 1 {
 		t.Fatalf("code %d, %v\n%s%s", code, err, out, errs)
 	}
-	if r.SchemaVersion != 1 || r.Source != "sim" || r.BEus != 200 || r.LCus != nil || r.Changed.State != sched.LampYes || r.Totals.TSGs != 4 || len(r.Restored) != 4 {
+	if r.SchemaVersion != 1 || r.Source != "sim" || r.BEus != 50 || r.LCus != nil || r.Changed.State != sched.LampYes || r.Totals.TSGs != 4 || len(r.Restored) != 4 {
 		t.Errorf("%+v", r)
 	}
 	if len(r.Probe) != 1 || r.Probe[0].Metric != "lat" || r.Helped.State == sched.LampYes {

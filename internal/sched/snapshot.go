@@ -95,14 +95,14 @@ type TSGView struct {
 	Engine        *uint32
 	Context       bool // a row made from the trace alone: TSG not known
 	Process       Process
-	HolderPIDs    []int
+	HolderPIDs    []int   // who holds the file of a client that has a handle to it
 	Timeslice     *uint64 // us
 	TimesliceFrom ValueFrom
 	Interleave    *uint32 // nil: cannot be read back and was not seen set
 	Scheduled     *bool   // nil: not known
 	Channels      []ChannelView
-	Clients       int // MPS: number of clients that share it; 0 where not known
-	MPS           bool
+	Clients       int  // of other processes that have a handle to it
+	MPS           bool // clients of an MPS server share it
 	MemoryBytes   *uint64
 	Created       Time // 0: before we started
 	Score         [NumWindows]Score

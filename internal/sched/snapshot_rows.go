@@ -102,7 +102,8 @@ func sortRows(rows []TSGView) {
 
 func (b *rowsBuilder) viewTSG(v *TSGView, t *tsg) {
 	s := b.s
-	v.Gen, v.Object, v.Device = t.gen, t.object, t.device
+	owner, object, device := t.owner()
+	v.Gen, v.Object, v.Device = t.gen, object, device
 	v.ID = TSGID{GPU: t.gpu, Runlist: t.runlist, TSG: t.number}
 	v.UniqueID, v.Engine, v.Interleave = t.unique.ptr(), t.engType.ptr(), t.level.ptr()
 	if t.scheduled.ok {
@@ -110,9 +111,8 @@ func (b *rowsBuilder) viewTSG(v *TSGView, t *tsg) {
 	}
 	v.Timeslice, v.TimesliceFrom = t.slice.ptr(), t.slice.from
 	v.Created = t.created
-	v.MPS = t.client.mps
-	v.HolderPIDs = slices.Clone(t.client.holders)
-	if p := t.client.proc; p != nil {
+	v.Clients, v.MPS, v.HolderPIDs = t.sharing(owner)
+	if p := owner.proc; p != nil {
 		v.Process = p.Process
 	} else if pid := s.tracePID(t); pid > 0 {
 		v.Process = s.described(pid)

@@ -92,8 +92,10 @@ type engine struct {
 	incoming  *tsg
 	last      *tsg  // resident last: the runlist goes on after it
 	arrival   int64 // when incoming will be resident
-	turnStart int64
-	turnLimit int64 // length that the timeslice gives this turn
+	slices    int64 // when the first timeslice of this turn began; later by the time in which it stood still
+	idle      int64 // since when the resident has no work, and its timeslice stands still
+	period    int64 // length of its timeslices
+	save      int64 // from the end of one to the context being saved
 	preemptAt int64 // when a preempt ends this turn; 0: none is under way
 	pending   []pending
 	records   []sched.TraceRecord
@@ -151,6 +153,9 @@ func (e *engine) run(until int64) {
 			e.doPending()
 		case stepArrive:
 			who.work, who.since, who.launched, who.arrives = who.length, e.now, e.now, never
+			if who == e.resident {
+				e.slices += e.now - e.idle
+			}
 		case stepStart:
 			e.start()
 		case stepKernel:
@@ -204,7 +209,7 @@ func (e *engine) next() (t int64, what step, who *tsg) {
 	case r.work > 0:
 		consider(e.now+r.work, stepKernel, nil)
 		if waited {
-			consider(max(e.turnStart+e.turnLimit, wait+int64(saveTime)), stepForced, nil)
+			consider(e.sliceEnd(wait), stepForced, nil)
 			if e.preemptAt != 0 {
 				consider(e.preemptAt, stepForced, nil)
 			}
@@ -213,6 +218,16 @@ func (e *engine) next() (t int64, what step, who *tsg) {
 		consider(e.now, stepYield, nil)
 	}
 	return t, what, who
+}
+
+// sliceEnd is when the resident is off, by its timeslice, for another that came at
+// an instant: timeslices follow each other for as long as nobody comes.
+func (e *engine) sliceEnd(came int64) int64 {
+	n := int64(1)
+	if late := came - e.slices; late > e.period {
+		n = (late + e.period - 1) / e.period
+	}
+	return e.slices + n*e.period + e.save
 }
 
 // pick is the next TSG of the runlist, after the resident, that has work.
@@ -248,6 +263,7 @@ func (e *engine) kernelEnds() {
 	}
 	length, pause := r.program.next(e.now, e.rand)
 	r.work, r.arrives, r.length = 0, e.now+pause, length
+	e.idle = e.now
 }
 
 // end saves the resident and begins to switch the next one in. Only called
@@ -277,8 +293,9 @@ func (e *engine) switchTo(next *tsg) {
 // start: the incoming context is resident.
 func (e *engine) start() {
 	g := e.incoming
-	e.resident, e.incoming, e.turnStart, e.preemptAt = g, nil, e.now, 0
-	e.turnLimit = int64(min(g.slice, 1<<40))*timesliceUnit*int64(g.slots) + e.jittered(saveTime, saveJitter)
+	e.resident, e.incoming, e.slices, e.idle, e.preemptAt = g, nil, e.now, e.now, 0
+	e.period = max(1, int64(min(g.slice, 1<<40))*timesliceUnit*int64(g.slots))
+	e.save = e.jittered(saveTime, saveJitter)
 	g.counters.Restore++
 	e.record(sched.TagStart, g)
 }

@@ -70,8 +70,8 @@ func New(c Config) (*Machine, error) {
 			e.tsgs = append(e.tsgs, p.compute)
 		}
 		// The target has been alone until now: resident, with no record of it.
-		e.resident, e.turnStart = e.tsgs[0], e.now
-		e.turnLimit = int64(e.resident.slice) * timesliceUnit
+		e.resident, e.slices, e.idle, e.save = e.tsgs[0], e.now, e.now, int64(saveTime)
+		e.period = int64(e.resident.slice) * timesliceUnit
 	}
 	m.out = m.begin()
 	return m, nil

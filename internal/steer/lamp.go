@@ -24,11 +24,40 @@ const (
 	mostTorn   = 0.2  // part of the turns that may touch a gap
 )
 
+// Verdict is the lamp CHANGED of one best-effort process, and what the GSP's
+// counters are to be asked about it.
+type Verdict struct {
+	sched.Lamp
+	// Of a yes: the part of its turns that end where the timeslice now ends them; if
+	// kernels did, as many more would be counted at the end of one.
+	Part float64
+	// A yes only if the counters answer, and say that kernels did not.
+	NeedsCounts bool
+}
+
 // Shortened is the lamp CHANGED of one best-effort process whose timeslice was
 // made shorter: are there turns, ended by another's coming, that the old
 // timeslice would not have allowed? Turns of a lone process last until another
-// comes, so their usual length says nothing: only whether they can be short.
-func Shortened(before, after *Use, lim Limits) sched.Lamp {
+// comes, so their usual length says nothing: only whether they can be short, and,
+// where LC never comes so soon, the beat of their ends: see beats.
+func Shortened(before, after *Use, lim Limits) Verdict {
+	v := Verdict{Lamp: shortened(before, after, lim)}
+	if v.State == sched.LampYes {
+		t := total(after.Blocks)
+		v.Part = float64(t.Short) / float64(max(1, t.All))
+	}
+	if v.State != sched.LampUnknown || before == nil || after == nil || lim.New >= lim.Old {
+		return v
+	}
+	if b := beats(before.Blocks, after.Blocks, lim); b.State != sched.LampUnknown {
+		return b
+	} else if b.Why != "" {
+		v.Why += "; " + b.Why
+	}
+	return v
+}
+
+func shortened(before, after *Use, lim Limits) sched.Lamp {
 	unknown := func(format string, args ...any) sched.Lamp {
 		return sched.Lamp{State: sched.LampUnknown, Why: fmt.Sprintf(format, args...)}
 	}

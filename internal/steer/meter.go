@@ -80,10 +80,18 @@ type Block struct {
 	At         int // of All: as long as the old timeslice makes a turn
 	Held       int // of At: another was known to wait all through it
 	Near       int // of All: longer than that, up to twice the old timeslice
+	// Left are the lengths of the turns right after which an LC process came on, in
+	// us: of the first leftMost of each block.
+	Left []float32
 }
 
-// blockSpan is how long a block is.
-const blockSpan = 250 * time.Millisecond
+// blockSpan is how long a block is, and leftMost and leftBlocks bound what is kept
+// of the lengths in it.
+const (
+	blockSpan  = 250 * time.Millisecond
+	leftMost   = 100
+	leftBlocks = 4000
+)
 
 // Span is what a Meter has seen between two instants.
 type Span struct {
@@ -283,7 +291,8 @@ func (m *Meter) turn(t sched.Turn, next *sched.Turn, gaps []sched.Time) {
 // followed takes in a turn right after which another process came on.
 func (m *Meter) followed(u *Use, t sched.Turn, p Proc, next *sched.Turn) {
 	us := float64(t.End-t.Start) / 1e3
-	if m.Role != nil && m.Role(p) == BE && m.Role(m.who[next.Gen]) == LC {
+	forLC := m.Role != nil && m.Role(p) == BE && m.Role(m.who[next.Gen]) == LC
+	if forLC {
 		u.LeftFor.add(us, m.rand)
 	}
 	if m.Limits == nil {
@@ -302,6 +311,9 @@ func (m *Meter) followed(u *Use, t sched.Turn, p Proc, next *sched.Turn) {
 	}
 	b := &u.Blocks[i]
 	b.All++
+	if forLC && len(b.Left) < leftMost && i < leftBlocks {
+		b.Left = append(b.Left, float32(us))
+	}
 	low, high := float64(min(lim.Old, lim.New)), float64(max(lim.Old, lim.New))
 	if us < 0.98*high {
 		b.Short++

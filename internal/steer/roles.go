@@ -9,39 +9,6 @@ import (
 	"tsgtop/internal/sched"
 )
 
-// DefaultBE is the timeslice that a lone best-effort process gets, in us. On an
-// H200 it took a latency-critical process's p99 from 2716 to 1233 us (1044
-// alone) at no cost to the other: while nobody else has work, a lone process is
-// not switched at all.
-const DefaultBE = 200
-
-// What a switch costs on an H200, in us: nobody resident, and what a turn lasts
-// over its timeslice.
-const (
-	switchUS = 79.0
-	overUS   = 100.0
-)
-
-// taxOf is the part of the time that goes into switches where several processes
-// that always have work take turns of one timeslice.
-func taxOf(us float64) float64 { return switchUS / (us*1.024 + overUS + switchUS) }
-
-// taxMore is by how much, as a part of all time, the default may let that grow.
-const taxMore = 0.02
-
-// AutoBE is the timeslice of best-effort processes, in us, where none was asked
-// for. Several of them switch among themselves all the time, and a short
-// timeslice costs them: then it is the shortest at which the switch tax grows by
-// 2 points at most over that of libcuda's 2048 us.
-func AutoBE(processes int) uint64 {
-	if processes < 2 {
-		return DefaultBE
-	}
-	limit := taxOf(2048) + taxMore
-	us := (switchUS/limit - overUS - switchUS) / 1.024
-	return uint64(us/50+1) * 50
-}
-
 // Proc names a process: its pid and when it started, in clock ticks since boot.
 type Proc struct {
 	PID   int    `json:"pid"`
@@ -55,8 +22,12 @@ func ProcOf(v *sched.TSGView) Proc { return Proc{v.Process.PID, v.Process.Start}
 type Roles struct {
 	Marks map[Proc]Role
 	Rules []Rule
-	BE    uint64 // us, of best-effort processes; 0: AutoBE
+	BE    uint64 // us, of best-effort processes; 0: AutoBE, and never longer than what they have
 	LC    uint64 // us, of latency-critical ones; 0: as they have it
+
+	// Original gives what a TSG had before its role, by generation, where a role
+	// has set something; nil: none has.
+	Original func(gen uint64) (us uint64, ok bool)
 
 	// Lifted are processes whose role is suspended, and why.
 	Lifted map[Proc]string
@@ -159,7 +130,13 @@ func (r *Roles) Assign(snap *sched.Snapshot) *Assignment {
 		a.Members = append(a.Members, *m)
 	}
 	sortMembers(a.Members)
-	a.notes(lcAt)
+	var mps []*sched.TSGView
+	eachRow(snap, func(v *sched.TSGView) {
+		if v.MPS && v.Clients > 0 {
+			mps = append(mps, v)
+		}
+	})
+	a.notes(mps)
 	return a
 }
 
@@ -217,16 +194,7 @@ func (r *Roles) assignOthers(snap *sched.Snapshot, a *Assignment, roles map[Proc
 // want lists what each TSG is to have: all TSGs of a process with a role that are
 // on a runlist which another process uses too.
 func (r *Roles) want(snap *sched.Snapshot, a *Assignment, roles map[Proc]*Member, own map[Proc]uint64, shared map[place]bool) {
-	several := map[place]map[Proc]bool{} // best-effort processes on each runlist
-	eachRow(snap, func(v *sched.TSGView) {
-		if m := roles[ProcOf(v)]; m != nil && m.Role == BE && m.Lifted == "" {
-			at := place{v.ID.GPU, v.ID.Runlist}
-			if several[at] == nil {
-				several[at] = map[Proc]bool{}
-			}
-			several[at][m.Proc] = true
-		}
-	})
+	others := competing(snap, roles)
 	eachRow(snap, func(v *sched.TSGView) {
 		p := ProcOf(v)
 		m := roles[p]
@@ -240,7 +208,7 @@ func (r *Roles) want(snap *sched.Snapshot, a *Assignment, roles map[Proc]*Member
 			if m.Role == BE {
 				us = r.BE
 				if us == 0 {
-					us = AutoBE(len(several[place{v.ID.GPU, v.ID.Runlist}]))
+					us = r.auto(v, others[place{v.ID.GPU, v.ID.Runlist}])
 				}
 			}
 		}
@@ -249,6 +217,21 @@ func (r *Roles) want(snap *sched.Snapshot, a *Assignment, roles map[Proc]*Member
 		}
 		a.Wants = append(a.Wants, Want{Row: v, Proc: p, Role: m.Role, US: us})
 	})
+}
+
+// auto is what a best-effort TSG gets where nothing was asked for; 0: it stays as
+// it is, because its own timeslice is not longer.
+func (r *Roles) auto(v *sched.TSGView, competing int) uint64 {
+	us, had := AutoBE(competing), v.Timeslice
+	if r.Original != nil {
+		if was, ok := r.Original(v.Gen); ok {
+			had = &was
+		}
+	}
+	if had != nil && *had <= us {
+		return 0
+	}
+	return us
 }
 
 // ready tells whether a TSG has got past what its maker does to it.
@@ -298,8 +281,9 @@ func sortMembers(m []Member) {
 	})
 }
 
-// notes says what of the roles has an outcome that is not plain.
-func (a *Assignment) notes(lcAt map[place]bool) {
+// notes says what of the roles has an outcome that is not plain. shared are the
+// TSGs that clients of MPS share.
+func (a *Assignment) notes(shared []*sched.TSGView) {
 	lc, be := 0, 0
 	for _, m := range a.Members {
 		switch m.Role {
@@ -310,6 +294,13 @@ func (a *Assignment) notes(lcAt map[place]bool) {
 		}
 		if m.MPS {
 			a.Notes = append(a.Notes, fmt.Sprintf("pid %d is an MPS server: its role hits all of its clients", m.Proc.PID))
+		}
+	}
+	for _, v := range shared {
+		for _, m := range a.Members {
+			if m.Proc != ProcOf(v) && slices.Contains(v.HolderPIDs, m.Proc.PID) {
+				a.Notes = append(a.Notes, fmt.Sprintf("pid %d computes in the TSG of the MPS server, pid %d: a role that is to touch that work must name the server", m.Proc.PID, v.Process.PID))
+			}
 		}
 	}
 	if lc > 1 {

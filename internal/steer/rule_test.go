@@ -60,14 +60,3 @@ func FuzzParseRule(f *testing.F) {
 		}
 	})
 }
-
-// One lone BE process: 200 us. Several: a switch tax of at most 2 points more.
-func TestAutoBE(t *testing.T) {
-	if us := AutoBE(1); us != DefaultBE {
-		t.Errorf("one: %d", us)
-	}
-	us := AutoBE(3)
-	if more := taxOf(float64(us)) - taxOf(2048); more > taxMore || more < taxMore*0.8 || us >= 2048 {
-		t.Errorf("three: %d us, %.2f points more", us, 100*more)
-	}
-}

@@ -1,0 +1,77 @@
+package steer
+
+import (
+	"maps"
+	"testing"
+	"time"
+
+	"tsgtop/internal/sched"
+)
+
+// One that competes: short. Several: as short as 2% of their work allows, which on
+// an H200 was 1600 us.
+func TestAutoBE(t *testing.T) {
+	if us := AutoBE(1); us != DefaultBE {
+		t.Errorf("one: %d", us)
+	}
+	us := AutoBE(3)
+	if l := lossOf(float64(us)); l > lossMost || lossOf(float64(us-50)) <= lossMost || us != 1600 {
+		t.Errorf("three: %d us, %.2f%% lost", us, 100*l)
+	}
+	// What was measured, within a fifth: at 200, 400, 600, 1000 and 1250 us.
+	for us, lost := range map[float64]float64{200: 0.371, 400: 0.205, 600: 0.116, 1000: 0.052, 1250: 0.040} {
+		if l := lossOf(us); l < 0.8*lost || l > 1.35*lost {
+			t.Errorf("%v us: %.3f by the model, %.3f measured", us, l, lost)
+		}
+	}
+}
+
+// autoRow is the compute (runlist 0) or a copy TSG of a process.
+func autoRow(pid int, gen uint64, runlist int, us uint64, last sched.Time) sched.TSGView {
+	return sched.TSGView{Gen: gen, ID: sched.TSGID{GPU: 0, Runlist: runlist, TSG: int(gen)}, Object: sched.Object{Client: sched.Handle(pid), Handle: 5},
+		Process: sched.Process{PID: pid, Exe: "x"}, Timeslice: &us, LastTurn: last}
+}
+
+func TestAutoCountsWhoCompetes(t *testing.T) {
+	now := sched.Time(100 * time.Second)
+	recent, old := now.Add(-time.Second), now.Add(-20*time.Second)
+	roles := func() *Roles {
+		return &Roles{Marks: map[Proc]Role{{PID: 1}: LC, {PID: 2}: BE, {PID: 3}: BE}}
+	}
+	for _, c := range []struct {
+		name    string
+		rows    []sched.TSGView
+		want    map[int]uint64 // by pid, of runlist 0; absent: nothing is asked for
+		copying map[int]uint64
+	}{
+		{"one", []sched.TSGView{autoRow(1, 1, 0, 2048, recent), autoRow(2, 2, 0, 2048, recent)}, map[int]uint64{2: 50}, nil},
+		{"two that work", []sched.TSGView{autoRow(1, 1, 0, 2048, recent), autoRow(2, 2, 0, 2048, recent), autoRow(3, 3, 0, 2048, recent)}, map[int]uint64{2: 1600, 3: 1600}, nil},
+		{"one of two works", []sched.TSGView{autoRow(1, 1, 0, 2048, recent), autoRow(2, 2, 0, 2048, recent), autoRow(3, 3, 0, 2048, old)}, map[int]uint64{2: 50, 3: 50}, nil},
+		{"no trace", []sched.TSGView{autoRow(1, 1, 0, 2048, 0), autoRow(2, 2, 0, 2048, 0), autoRow(3, 3, 0, 2048, 0)}, map[int]uint64{2: 1600, 3: 1600}, nil},
+		{"one without a role works", []sched.TSGView{autoRow(1, 1, 0, 2048, recent), autoRow(2, 2, 0, 2048, recent), autoRow(9, 3, 0, 2048, recent)}, map[int]uint64{2: 50}, nil},
+		{"shorter already", []sched.TSGView{autoRow(1, 1, 0, 2048, recent), autoRow(2, 2, 0, 700, recent), autoRow(3, 3, 0, 2048, recent)}, map[int]uint64{3: 1600}, nil},
+		{"copy engines are not made slower", []sched.TSGView{autoRow(1, 1, 0, 2048, recent), autoRow(2, 2, 0, 2048, recent), autoRow(3, 3, 0, 2048, recent),
+			autoRow(1, 4, 1, 1024, 0), autoRow(2, 5, 1, 1024, 0), autoRow(3, 6, 1, 1024, 0)}, map[int]uint64{2: 1600, 3: 1600}, map[int]uint64{}},
+		{"a lone one's copies too", []sched.TSGView{autoRow(1, 1, 0, 2048, recent), autoRow(2, 2, 0, 2048, recent),
+			autoRow(1, 4, 1, 1024, 0), autoRow(2, 5, 1, 1024, 0)}, map[int]uint64{2: 50}, map[int]uint64{2: 50}},
+	} {
+		got, copying := map[int]uint64{}, map[int]uint64{}
+		for _, w := range roles().Assign(&sched.Snapshot{Time: now, TSGs: c.rows}).Wants {
+			if w.Row.ID.Runlist == 0 {
+				got[w.Proc.PID] = w.US
+			} else {
+				copying[w.Proc.PID] = w.US
+			}
+		}
+		if !maps.Equal(got, c.want) || !maps.Equal(copying, c.copying) {
+			t.Errorf("%s: %v and %v, want %v and %v", c.name, got, copying, c.want, c.copying)
+		}
+	}
+	// What a role has set does not count as the TSG's own.
+	r := roles()
+	r.Original = func(gen uint64) (uint64, bool) { return 2048, gen == 2 }
+	rows := []sched.TSGView{autoRow(1, 1, 0, 2048, recent), autoRow(2, 2, 0, 50, recent), autoRow(3, 3, 0, 50, recent)}
+	if a := r.Assign(&sched.Snapshot{Time: now, TSGs: rows}); len(a.Wants) != 1 || a.Wants[0].Row.Gen != 2 || a.Wants[0].US != 1600 {
+		t.Errorf("%+v", a.Wants)
+	}
+}
