@@ -234,7 +234,6 @@ func TestKilledBetweenJournalAndCall(t *testing.T) {
 	dir, g := newGPU(t)
 	self, _ := journal.Self()
 	hang := make(chan struct{})
-	defer close(hang)
 	c, j, err := fileController(dir, g, self, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -253,7 +252,11 @@ func TestKilledBetweenJournalAndCall(t *testing.T) {
 	}
 	c.Wait(context.Background(), send(200))
 	c.o.Actuator = slow{g, hang}
-	send(500)
+	second := send(500)
+	defer func() { // what hangs writes to the journal still, whose folder goes
+		close(hang)
+		c.Wait(context.Background(), second)
+	}()
 	for i := 0; ; i++ {
 		s, err := j.State()
 		if err != nil || i > 5000 {

@@ -68,7 +68,7 @@ own latency, --probe runs what prints it: one number a line, or a name and a num
 		RunE: func(c *cobra.Command, args []string) error { return o.protect(c.Context(), args[0], args[1:], f) },
 	}
 	fl := c.Flags()
-	fl.StringVar(&f.be, "be", "", "timeslice of best-effort processes, such as 200us (default: 50us; where several compete among themselves, the shortest that costs them 2% of their work; never longer than what they have)")
+	fl.StringVar(&f.be, "be", "", "timeslice of best-effort processes, such as 200us (default: 50us; where several compete among themselves, the shortest that costs them 1.5% of their work; never longer than what they have)")
 	fl.StringVar(&f.lc, "lc", "", "timeslice of latency-critical processes (default: as they have it)")
 	fl.StringArrayVar(&f.only, "only", nil, "rule: only these are best-effort; several: any of them")
 	fl.DurationVar(&f.hold, "for", 0, "hold it that long")

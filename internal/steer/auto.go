@@ -9,16 +9,16 @@ import (
 // DefaultBE is the timeslice that a best-effort process gets where no other
 // best-effort one competes with it, in us. A latency-critical process that comes waits for the
 // end of it and about 230 us more; a lone process is not switched meanwhile, so
-// that it loses nothing. On an H200, beside a kernel of 1 ms: p99 1030 us alone,
-// 3229 at 2048 us, 1371 at 200 us, and at 50 us less by the difference.
+// that it loses nothing. On an H200, beside a kernel of 1 ms: p99 1053 us alone,
+// 3235 at 2048 us, 1381 at 200 us, 1282 at 100 us, 1244 at 50 us.
 const DefaultBE = 50
 
 // What a switch costs processes that take turns on an H200, in us. overUS is how
 // long a turn lasts beyond its timeslice, switchUS how long nobody is resident
 // then; lostUS is what one switch takes from their work in all. It is twice
 // switchUS: a kernel that was cut is brought back while its context is resident
-// already. Measured with three processes at 200 to 1800 us: 37% of their kernels
-// lost at 200 us, 4% at 1250, 2% at 1600.
+// already. Measured with three processes of 30 ms kernels: 38% of their kernels
+// lost at 200 us, 17% at 500, 7% at 1000 (docs/h200.md).
 const (
 	overUS   = 100.0
 	switchUS = 79.0
@@ -27,7 +27,7 @@ const (
 
 // lossMost is the part of their work that several best-effort processes may lose
 // by the default.
-const lossMost = 0.02
+const lossMost = 0.015
 
 // lossOf is the part of their work that processes which always have work lose to
 // switching, at one timeslice in us, compared with libcuda's 2048 us.
@@ -39,7 +39,7 @@ func lossOf(us float64) float64 {
 // AutoBE is the timeslice of best-effort processes, in us, where none was asked
 // for, by how many compete. Several of them switch among themselves all the time,
 // and a short timeslice costs them work: then it is the shortest, in steps of
-// 50 us, at which they lose at most 2%.
+// 50 us, at which they lose at most 1.5%.
 func AutoBE(competing int) uint64 {
 	if competing < 2 {
 		return DefaultBE
