@@ -49,9 +49,17 @@ func (v view) timeslice() sched.Changed {
 	case why != "":
 		result = unknown(why)
 	case c == nil:
+		if told, ok := v.beats(was, is); ok {
+			return told
+		}
 		result = unknown(firstOf(v.uninformative(was), few(window{span: was.span, target: before, lost: was.lost}, window{span: is.span, target: after, lost: is.lost})))
 	default:
 		result = v.timesliceOf(c, was, is, before, after)
+		if result.State == sched.LampUnknown {
+			if told, ok := v.beats(was, is); ok {
+				return told
+			}
+		}
 	}
 	nb, na := 0, 0
 	if c != nil {

@@ -44,6 +44,7 @@ type trial struct {
 	baseline  time.Duration
 	seed      uint64
 	counters  bool // read the GSP's counters too
+	target    int  // which of the machine's
 	meanwhile func(m *sim.Machine, j *Judge, since time.Duration)
 }
 
@@ -59,7 +60,7 @@ func (tr trial) run(t testing.TB) sched.Changed {
 	if err != nil {
 		t.Fatal(err)
 	}
-	target := m.Targets()[0]
+	target := m.Targets()[tr.target]
 	plan := Plan{Op: tr.op, Target: target, Others: func(ctx uint32) TSG {
 		for _, o := range m.Targets() {
 			for _, x := range o.Contexts {

@@ -108,7 +108,7 @@ type Accepted struct {
 // Changed is the lamp CHANGED with its evidence.
 type Changed struct {
 	Lamp
-	Metric   string      `json:"metric,omitempty"` // residency_us, share, turns_per_s, run_end
+	Metric   string      `json:"metric,omitempty"` // residency_us, beat, share, turns_per_s, run_end
 	Before   *Sample     `json:"before,omitempty"`
 	After    *Sample     `json:"after,omitempty"`
 	Ratio    *float64    `json:"ratio,omitempty"`

@@ -20,7 +20,7 @@ type left struct {
 
 func measured(t testing.TB) map[string]*left {
 	t.Helper()
-	f, err := os.Open("testdata/left.csv.gz")
+	f, err := os.Open("../beat/testdata/left.csv.gz")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,7 +66,7 @@ func addLeft(blocks []Block, endUS, us float64, lim Limits) []Block {
 	if us < 0.98*float64(lim.Old) {
 		b.Short++
 	}
-	b.Left = append(b.Left, float32(us))
+	b.Left = append(b.Left, us)
 	return blocks
 }
 
@@ -153,9 +153,6 @@ func TestBeatsThatAreNone(t *testing.T) {
 }
 
 func TestBeatsOfNothing(t *testing.T) {
-	if b := beatOf(nil, 2048); b.n != 0 || b.strength != 0 || b.clear() {
-		t.Errorf("%+v", b)
-	}
 	if v := beats(nil, nil, Limits{2048, 200}); v.State != sched.LampUnknown || v.Why != "" {
 		t.Errorf("%+v", v)
 	}

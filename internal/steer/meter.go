@@ -82,7 +82,7 @@ type Block struct {
 	Near       int // of All: longer than that, up to twice the old timeslice
 	// Left are the lengths of the turns right after which an LC process came on, in
 	// us: of the first leftMost of each block.
-	Left []float32
+	Left []float64
 }
 
 // blockSpan is how long a block is, and leftMost and leftBlocks bound what is kept
@@ -312,7 +312,7 @@ func (m *Meter) followed(u *Use, t sched.Turn, p Proc, next *sched.Turn) {
 	b := &u.Blocks[i]
 	b.All++
 	if forLC && len(b.Left) < leftMost && i < leftBlocks {
-		b.Left = append(b.Left, float32(us))
+		b.Left = append(b.Left, us)
 	}
 	low, high := float64(min(lim.Old, lim.New)), float64(max(lim.Old, lim.New))
 	if us < 0.98*high {

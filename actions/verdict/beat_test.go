@@ -1,0 +1,96 @@
+package verdict
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"tsgtop/internal/sched"
+)
+
+// A real H200, whose target was alone but for a light process that came at random:
+// what was asked for is seen by the beat of its turns.
+func TestTimesliceOfALonelyTargetOnAnH200(t *testing.T) {
+	for _, c := range []struct {
+		trace   string
+		context uint32
+		at      sched.Time
+		us      uint64
+		cut     bool // the GSP's counters say that kernels are cut
+		want    sched.LampState
+		why     string
+	}{
+		{"lc-200", 191, 1795979952171908442, 200, false, sched.LampYes, "in a beat of 2097 us, and now do in one of 205 us; 200 us was asked for"},
+		{"lc-1000", 191, 1795979966958328402, 1000, false, sched.LampYes, "and now do in one of 1024 us; 1000 us was asked for"},
+		{"lc-50", 191, 1795979996556578510, 50, false, sched.LampUnknown, "beyond the timeslice of 2048"},
+		{"lc-50", 191, 1795979996556578510, 50, true, sched.LampYes, "in a beat of 2097 us, and do not now; 50 us was asked for"},
+		{"lc-steady-200", 166, 1795980500257370017, 200, true, sched.LampUnknown, "beyond the timeslice of 2048"},
+		{"lc-1500", 109, 1795982470030202944, 1500, false, sched.LampYes, "and now do in one of 1536 us; 1500 us was asked for"},
+		{"lc-4096", 109, 1795982449225281216, 4096, false, sched.LampYes, "and now do in one of 4194 us; 4096 us was asked for"},
+		{"lc-8192", 109, 1795982440076574016, 8192, false, sched.LampYes, "and now do in one of 4194 us; 8192 us was asked for"},
+		// An instant 2 s before: nothing was changed, whatever had been asked for.
+		{"lc-200", 191, 1795979952171908442 - 2e9, 50, true, sched.LampNo, "still end in a beat of 2097 us"},
+		{"lc-1000", 191, 1795979966958328402 - 2e9, 512, true, sched.LampNo, "still end in a beat of 2097 us"},
+		{"lc-1000", 191, 1795979966958328402 - 2e9, 2048, true, sched.LampNo, "still end in a beat of 2097 us"},
+		{"lc-50", 191, 1795979996556578510 - 2e9, 8192, true, sched.LampNo, "still end in a beat of 2097 us"},
+	} {
+		records := readTrace(t, c.trace)
+		end := min(c.at.Add(DefaultWait+100*time.Millisecond), records[len(records)-1].Time)
+		if strings.HasPrefix(c.why, "still") {
+			end = c.at.Add(1900 * time.Millisecond) // before the real command
+		}
+		j := New(Plan{Op: sched.OpTimeslice, Target: sched.Target{Contexts: []uint32{c.context}}, Old: sched.Ptr(uint64(2048)), New: &c.us,
+			Others: func(x uint32) TSG { return TSG{uint64(x), 2048} }})
+		j.Issue(Call{Begin: c.at, End: c.at.Add(10 * time.Millisecond)}, true)
+		if c.cut {
+			cut(j, records, c.context)
+		}
+		j.Add(sched.TraceBatch{Time: end, Records: between(records, c.at.Add(-Baseline), end)})
+		v, done := j.Look(end)
+		t.Logf("%s, %d us: %s: %s; %s", c.trace, c.us, v.State, v.Why, v.Evidence)
+		if v.State != c.want && !(v.State == sched.LampWaiting && c.want == sched.LampUnknown && !done) || !strings.Contains(v.Why, c.why) {
+			t.Errorf("%s, %d us, cut %t: %s: %s, want %s: %s", c.trace, c.us, c.cut, v.State, v.Why, c.want, c.why)
+		}
+		if v.State == sched.LampYes && (v.P == nil || *v.P > 0.001 || v.Metric != "beat" || v.Before == nil || v.After == nil) {
+			t.Errorf("%s, %d us: %+v", c.trace, c.us, v)
+		}
+	}
+}
+
+// cut gives the judge counters of a GSP that counts each of the target's turns as one
+// that ended in the middle of a kernel.
+func cut(j *Judge, records []sched.TraceRecord, context uint32) {
+	n := uint32(0)
+	next := records[0].Time
+	for _, r := range records {
+		if r.Time >= next {
+			j.Witness(Counters{At: r.Time, Save: n, CILP: n})
+			next = r.Time.Add(500 * time.Millisecond)
+		}
+		if r.Context == context && r.Tag == sched.TagEnd {
+			n++
+		}
+	}
+}
+
+// The same on the simulated GPU, which has that from the real one, for values from 50 us
+// to 65 ms; and one that ignores them.
+func TestTimesliceOfALonelyTarget(t *testing.T) {
+	for _, c := range []struct {
+		knobs string
+		us    uint64
+		want  sched.LampState
+	}{
+		{"lc", 50, sched.LampYes}, {"lc", 200, sched.LampYes}, {"lc", 512, sched.LampYes}, {"lc", 1000, sched.LampYes},
+		{"lc", 3000, sched.LampYes}, {"lc", 4096, sched.LampYes}, {"lc", 8192, sched.LampYes}, {"lc", 2048, sched.LampNo},
+		{"lc,timeslice=ignore", 50, sched.LampNo}, {"lc,timeslice=ignore", 200, sched.LampNo}, {"lc,timeslice=ignore", 1024, sched.LampNo},
+		{"lc,timeslice=ignore", 4096, sched.LampNo}, {"lc,timeslice=ignore", 65536, sched.LampNo}, {"lc,timeslice=stub", 200, sched.LampNo},
+	} {
+		for seed := range uint64(trials(20, 3)) {
+			v := trial{knobs: c.knobs, op: sched.OpTimeslice, value: c.us, seed: seed + 1, counters: true, target: 1}.run(t)
+			if v.State != c.want {
+				t.Errorf("%s, %d us, seed %d: %s: %s; %s", c.knobs, c.us, seed+1, v.State, v.Why, v.Evidence)
+			}
+		}
+	}
+}
