@@ -7,7 +7,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -117,73 +116,6 @@ func newInterleave(o *options) *cobra.Command {
 	}
 	f.register(c, true)
 	return c
-}
-
-// wanted is a TARGET as it was written.
-type wanted struct {
-	text string
-	id   sched.TSGID
-	pid  int // 0: by id
-}
-
-func parseTarget(s string) (wanted, error) {
-	w := wanted{text: s}
-	bad := fail(exitUsage, "target %q: want GPU:RUNLIST:TSG as tsgtop ls shows them, such as 0:0:7, or pid:479", s)
-	if rest, ok := strings.CutPrefix(s, "pid:"); ok {
-		n, err := strconv.Atoi(rest)
-		if err != nil || n <= 0 {
-			return w, bad
-		}
-		w.pid = n
-		return w, nil
-	}
-	parts := strings.Split(s, ":")
-	if len(parts) != 3 {
-		return w, bad
-	}
-	for i, p := range []*int{&w.id.GPU, &w.id.Runlist, &w.id.TSG} {
-		n, err := strconv.Atoi(parts[i])
-		if err != nil || n < 0 {
-			return w, bad
-		}
-		*p = n
-	}
-	return w, nil
-}
-
-// find gives the row that was meant.
-func (w wanted) find(snap *sched.Snapshot) (*sched.TSGView, error) {
-	var rows, compute, shared []*sched.TSGView
-	for i := range snap.TSGs {
-		t := &snap.TSGs[i]
-		if w.pid == 0 && t.ID == w.id && !t.Context || w.pid != 0 && t.Process.PID == w.pid && !t.Context {
-			rows = append(rows, t)
-			if t.Engine != nil && rm.IsGraphicsEngine(*t.Engine) || t.Engine == nil && t.ID.Runlist == 0 {
-				compute = append(compute, t)
-			}
-		} else if w.pid != 0 && t.Clients > 0 && slices.Contains(t.HolderPIDs, w.pid) && !t.Context {
-			shared = append(shared, t)
-		}
-	}
-	switch {
-	case w.pid == 0:
-		compute = rows
-	case len(compute) == 0:
-		compute = shared // a client of MPS: its work is in the server's
-	}
-	switch {
-	case len(compute) == 1:
-		return compute[0], nil
-	case len(compute) > 1:
-		var ids []string
-		for _, t := range compute {
-			ids = append(ids, fmt.Sprintf("%s (%s)", t.ID, t.Object))
-		}
-		return nil, fail(exitUsage, "target %s: there are several: %s", w.text, strings.Join(ids, ", "))
-	case w.pid != 0:
-		return nil, fail(exitTarget, "target %s: this process has no compute TSG, or has ended; tsgtop ls shows those that are there", w.text)
-	}
-	return nil, fail(exitTarget, "target %s: there is no such TSG; tsgtop ls shows those that are there", w.text)
 }
 
 // command prepares, asks, sends, waits, puts back and prints.
@@ -297,31 +229,6 @@ func verdictCode(cmd sched.Command, refusal error, outcomes []actions.Outcome, u
 	return nil
 }
 
-// meet waits until the source has told of the target.
-func (o *options) meet(ctx context.Context, s *opened, w wanted) (*sched.TSGView, error) {
-	if s.live != nil {
-		select {
-		case <-s.live.Ready():
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		}
-	}
-	// Details of what was just found follow within milliseconds; on a busy machine
-	// a scan can be cut short, and the next one comes soon.
-	until := time.Now().Add(3 * time.Second)
-	for {
-		row, err := w.find(s.board.Snapshot(sched.SnapshotOptions{}))
-		if err == nil || time.Now().After(until) {
-			return row, err
-		}
-		select {
-		case <-time.After(20 * time.Millisecond):
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		}
-	}
-}
-
 // recovered puts back what another run left, and says so.
 func (o *options) recovered(ctx context.Context, c *actions.Controller) error {
 	out, err := c.Recover(ctx)
@@ -392,129 +299,4 @@ func (o *options) askPeople(ctx context.Context) (bool, error) {
 func asksPeople(f *os.File) bool {
 	_, err := unix.IoctlGetTermios(int(f.Fd()), unix.TCGETS)
 	return err == nil
-}
-
-func (o *options) printPreview(p actions.Preview) {
-	say := func(name, format string, args ...any) {
-		if s := fmt.Sprintf(format, args...); s != "" {
-			fmt.Fprintf(o.err, "%-10s %s\n", name, text.Clean(s))
-		}
-	}
-	say("command", "%s %s", p.Op, change(p.Op, p.Old, p.New, p.Count))
-	say("target", "GPU%d, runlist %d, TSG %d (%s)", p.Target.GPU, p.Target.Runlist, p.Target.TSG, p.Target.Object)
-	say("process", "pid %d  %s", p.Target.PID, p.Target.Exe)
-	say("user", "%s", p.Target.User)
-	say("container", "%s", strings.TrimSpace(p.Target.Unit+"  "+p.Cgroup))
-	say("actuator", "%s", p.Actuator)
-	say("cost", "%s", p.Cost)
-	say("undo", "%s", p.Undo)
-	for _, w := range p.Warnings {
-		say("warning", "%s", w)
-	}
-}
-
-// change is what a command does to a value, "2048 us -> 200 us".
-func change(op sched.Op, old, value *uint64, count int) string {
-	if op == sched.OpPreempt {
-		if count > 1 {
-			return fmt.Sprintf("%d times", count)
-		}
-		return "once"
-	}
-	word := func(v *uint64) string {
-		switch {
-		case v == nil:
-			return "?"
-		case op == sched.OpTimeslice:
-			return fmt.Sprintf("%d us", *v)
-		case *v <= rm.InterleaveHigh:
-			return []string{"low", "medium", "high"}[*v]
-		}
-		return fmt.Sprint(*v)
-	}
-	return word(old) + " -> " + word(value)
-}
-
-// commandOutput is what a command prints with --json.
-type commandOutput struct {
-	SchemaVersion int             `json:"schema_version"`
-	ID            string          `json:"id"`
-	Time          string          `json:"time"`
-	Source        string          `json:"source"`
-	Op            sched.Op        `json:"op"`
-	Target        sched.Target    `json:"target"`
-	Old           *uint64         `json:"old"`
-	New           *uint64         `json:"new"`
-	Count         int             `json:"count,omitempty"`
-	Restored      *bool           `json:"restored"` // null: there is nothing to put back
-	RestoreWhy    string          `json:"restore_why,omitempty"`
-	Actuator      string          `json:"actuator"`
-	Calls         sched.CallTally `json:"calls"`
-	Ran           sched.Lamp      `json:"ran"`
-	Accepted      sched.Accepted  `json:"accepted"`
-	Changed       sched.Changed   `json:"changed"`
-	Xid           []uint32        `json:"xid,omitempty"`
-	Why           string          `json:"why,omitempty"`
-}
-
-func (o *options) printCommand(cmd sched.Command, outcomes []actions.Outcome, f *commandFlags) error {
-	restored, why := restoredOf(cmd, outcomes)
-	if o.json {
-		source := o.source
-		if k, _, ok := strings.Cut(source, ":"); ok && k == "sim" {
-			source = k
-		}
-		if cmd.Calls.ByStatus == nil {
-			cmd.Calls.ByStatus = map[string]int{}
-		}
-		return writeJSON(o.out, commandOutput{SchemaVersion: sched.SchemaVersion, ID: cmd.ID, Time: timeText(cmd.Asked), Source: source, Op: cmd.Op,
-			Target: cmd.Target, Old: cmd.Old, New: cmd.New, Count: cmd.Count, Restored: restored, RestoreWhy: why, Actuator: cmd.Actuator, Calls: cmd.Calls,
-			Ran: cmd.Ran, Accepted: cmd.Accepted, Changed: cmd.Changed, Xid: cmd.Xid, Why: cmd.Why})
-	}
-	lamp := func(name string, l sched.Lamp, more string) {
-		fmt.Fprintf(o.out, "%-9s %-8s%s\n", name, l.State, text.Clean(l.Why))
-		if more != "" {
-			fmt.Fprintf(o.out, "%18s%s\n", "", text.Clean(more))
-		}
-	}
-	fmt.Fprintf(o.out, "%s of TSG %s, pid %d: %s, by %s\n", cmd.Op, cmd.Target.TSGID, cmd.Target.PID, change(cmd.Op, cmd.Old, cmd.New, cmd.Count), cmd.Actuator)
-	if cmd.Why != "" {
-		fmt.Fprintln(o.out, text.Clean(cmd.Why))
-	}
-	lamp("RAN", cmd.Ran, "")
-	lamp("ACCEPTED", cmd.Accepted.Lamp, "")
-	lamp("CHANGED", cmd.Changed.Lamp, cmd.Changed.Evidence)
-	if v := cmd.Changed.Victim; v != nil && v.ShareBefore != nil && v.ShareAfter != nil {
-		fmt.Fprintf(o.out, "%-18sits share %.1f%% -> %.1f%%", "", 100**v.ShareBefore, 100**v.ShareAfter)
-		if v.SwitchTaxBefore != nil && v.SwitchTaxAfter != nil {
-			fmt.Fprintf(o.out, ", switch tax %.1f%% -> %.1f%%", 100**v.SwitchTaxBefore, 100**v.SwitchTaxAfter)
-		}
-		fmt.Fprintln(o.out)
-	}
-	for _, x := range cmd.Xid {
-		fmt.Fprintf(o.out, "Xid %d while it was in flight: %s\n", x, rm.XidName(x))
-	}
-	for _, out := range outcomes {
-		fmt.Fprintln(o.out, text.Clean(outcomeLine(out)))
-	}
-	return nil
-}
-
-// restoredOf tells whether the old value is back: null where there is none.
-func restoredOf(cmd sched.Command, outcomes []actions.Outcome) (*bool, string) {
-	for _, out := range outcomes {
-		for _, id := range out.Commands {
-			if id == cmd.ID {
-				return sched.Ptr(out.State == actions.OutcomeRestored || out.State == actions.OutcomeAlready), out.Why
-			}
-		}
-	}
-	return cmd.Restored, ""
-}
-
-func timeText(t sched.Time) string {
-	if t == 0 {
-		return time.Now().Format(time.RFC3339Nano)
-	}
-	return t.Std().Format(time.RFC3339Nano)
 }

@@ -106,7 +106,7 @@ func TestCommandJSON(t *testing.T) {
 			t.Errorf("%s is %v, want %v", path, v, want)
 		}
 	}
-	for _, path := range []string{"id", "time", "ran.why", "accepted.why", "accepted.rpc_us", "accepted.call_us", "changed.why", "changed.ratio", "changed.ci", "changed.p",
+	for _, path := range []string{"id", "time", "sent", "ran.why", "accepted.why", "accepted.rpc_us", "accepted.call_us", "changed.why", "changed.ratio", "changed.ci", "changed.p",
 		"changed.before.turns", "changed.before.blocks", "changed.before.p50", "changed.after.p50", "changed.victim.share_before", "changed.victim.share_after"} {
 		if at(path) == nil {
 			t.Errorf("%s is missing in %s", path, out)
