@@ -16,7 +16,7 @@ func newRecord(o *options) *cobra.Command {
 	var span time.Duration
 	var scrub bool
 	var maxBytes int64
-	var calls bool
+	var calls, counters bool
 	var ring ringOptions
 	c := &cobra.Command{
 		Use:   "record -o FILE",
@@ -44,6 +44,15 @@ FILE.2, FILE.3 and so on, at most --max-files of them.`,
 				return err
 			}
 			defer s.close()
+			if counters {
+				if s.isRecording() {
+					return fail(exitUsage, "record: --counters: the source is a recording, which has the GSP's counters or not")
+				}
+				if l, ok := s.src.(sched.CounterLooker); ok { // the simulated GPU tells them anyway
+					l.LookCounters(true)
+					defer l.LookCounters(false)
+				}
+			}
 			if ring.Span > 0 {
 				ring.out, ring.Scrub, ring.Args, ring.MaxBytes = out, scrub, o.args, int(min(maxBytes, 1<<40))
 				ctx, cancel := c.Context(), func() {}
@@ -77,6 +86,7 @@ FILE.2, FILE.3 and so on, at most --max-files of them.`,
 	f.DurationVar(&ring.Span, "last", 0, "keep this much in memory instead, and write it when asked to (Ctrl-\\)")
 	f.BoolVar(&ring.onXid, "on-xid", false, "with --last: write when a GPU reports an Xid")
 	f.DurationVar(&ring.after, "after", 5*time.Second, "with --on-xid: go on for so long after the Xid before writing")
+	f.BoolVar(&counters, "counters", false, "read the GSP's switch counters of each TSG once a second, and record them: one RPC each, through a descriptor borrowed from its process")
 	f.BoolVar(&calls, "calls", true, "record all RM calls, not only those that shape scheduling")
 	return c
 }

@@ -275,9 +275,10 @@ func TestRecordLast(t *testing.T) {
 func TestRecordFlags(t *testing.T) {
 	for _, args := range [][]string{
 		{"record"}, {"record", "-o", "x", "--on-xid"}, {"record", "-o", "x", "--last", "-1s"}, {"record", "-o", "x", "--max-files", "0"},
+		{"record", "-o", "x", "--counters", "--for", "1s", "--source", "demo"},
 	} {
 		var out, errs bytes.Buffer
-		if code := run(context.Background(), env{strings.NewReader(""), &out, &errs}, append(args, "--source", "sim")); code != exitUsage {
+		if code := run(context.Background(), env{strings.NewReader(""), &out, &errs}, append([]string{"--source", "sim"}, args...)); code != exitUsage {
 			t.Errorf("%q: code %d: %s", args, code, errs.String())
 		}
 	}
