@@ -1,6 +1,8 @@
 package verdict
 
 import (
+	"fmt"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -83,6 +85,7 @@ func TestTimesliceOfALonelyTarget(t *testing.T) {
 	}{
 		{"lc", 50, sched.LampYes}, {"lc", 200, sched.LampYes}, {"lc", 512, sched.LampYes}, {"lc", 1000, sched.LampYes},
 		{"lc", 3000, sched.LampYes}, {"lc", 4096, sched.LampYes}, {"lc", 8192, sched.LampYes}, {"lc", 2048, sched.LampNo},
+		{"lc", 2000, sched.LampUnknown}, {"lc,timeslice=ignore", 2000, sched.LampUnknown}, // too near to be seen
 		{"lc,timeslice=ignore", 50, sched.LampNo}, {"lc,timeslice=ignore", 200, sched.LampNo}, {"lc,timeslice=ignore", 1024, sched.LampNo},
 		{"lc,timeslice=ignore", 4096, sched.LampNo}, {"lc,timeslice=ignore", 65536, sched.LampNo}, {"lc,timeslice=stub", 200, sched.LampNo},
 	} {
@@ -92,5 +95,31 @@ func TestTimesliceOfALonelyTarget(t *testing.T) {
 				t.Errorf("%s, %d us, seed %d: %s: %s; %s", c.knobs, c.us, seed+1, v.State, v.Why, v.Evidence)
 			}
 		}
+	}
+}
+
+// Whatever is asked for, a GPU that obeys is not told to have ignored it, nor one that
+// ignores to have obeyed.
+func TestLonelyTargetIsNotMisjudged(t *testing.T) {
+	r := random(99)
+	count := map[string]int{}
+	for i := range trials(1000, 60) {
+		us := uint64(50 * math.Pow(400, r.Float64())) // 50 to 20,000
+		if us == 2048 {
+			continue
+		}
+		for _, knobs := range []string{"", ",timeslice=ignore"} {
+			knobs = fmt.Sprintf("lc,noise=%d%s", 10*(i%4), knobs)
+			v := trial{knobs: knobs, op: sched.OpTimeslice, value: us, seed: uint64(i) + 1, counters: i%2 == 0, target: 1}.run(t)
+			obeys := !strings.Contains(knobs, "ignore")
+			if v.State == sched.LampNo && obeys || v.State == sched.LampYes && !obeys {
+				t.Errorf("%s, %d us, seed %d: %s: %s; %s", knobs, us, i+1, v.State, v.Why, v.Evidence)
+			}
+			count[fmt.Sprintf("obeys %t: %s", obeys, v.State)]++
+		}
+	}
+	t.Log(count)
+	if count["obeys true: yes"] < 40 || count["obeys false: no"] < 40 {
+		t.Error("too few are told at all")
 	}
 }

@@ -160,6 +160,11 @@ func TestSynthetic(t *testing.T) {
 		{"ignored, a whole part of it", on(2048, 1.024), on(2048, 1.024), 512, false, false, true},
 		{"ignored, twice as long", on(2048, 1.024), on(2048, 1.024), 4096, false, false, true},
 		{"ignored, much longer", on(2048, 1.024), on(2048, 1.024), 65536, false, false, true},
+		{"obeyed, but too near to be seen", on(2048, 1.024), on(2000, 1.024), 2000, false, false, false},
+		{"obeyed, but too near to be seen, longer", on(2048, 1.024), on(2100, 1.024), 2100, false, false, false},
+		{"ignored, too near to be seen", on(2048, 1.024), on(2048, 1.024), 2000, false, false, false},
+		{"ignored, near", on(2048, 1.024), on(2048, 1.024), 1700, false, false, true},
+		{"obeyed, near", on(2048, 1.024), on(1700, 1.024), 1700, true, true, false},
 		{"it was that already", on(2048, 1.024), on(2048, 1.024), 2048, false, false, true},
 	} {
 		x := Compare(phase(4, c.before), phase(4, c.after), 2048, c.us)
