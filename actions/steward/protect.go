@@ -158,6 +158,11 @@ func (p *Protection) notes(r *steer.Report, during *steer.Span) (notes []string)
 				m.Proc.PID, u.Forced, u.Clean, 100**share))
 		}
 	}
+	if a := p.Steward.Assignment(); a.LongestBE() > 0 {
+		if line := steer.Choices(a.Competing, a.LongestBE()); line != "" {
+			notes = append(notes, line)
+		}
+	}
 	lc, be := roleCounts(p.Steward.Assignment().Members)
 	if lc == 0 {
 		notes = append(notes, "the latency-critical process has ended, or has not appeared")

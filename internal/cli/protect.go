@@ -211,6 +211,9 @@ func (o *options) confirmRoles(ctx context.Context, a *acting, roles *steer.Role
 		for _, w := range as.Wants {
 			fmt.Fprintf(o.err, "    timeslice of TSG %s, pid %d: %s\n", w.Row.ID, w.Proc.PID, change(sched.OpTimeslice, w.Row.Timeslice, &w.US, 0))
 		}
+		if line := steer.Choices(as.Competing, as.LongestBE()); line != "" && len(as.Wants) > 0 {
+			fmt.Fprintln(o.err, "    "+line)
+		}
 		for _, n := range as.Notes {
 			fmt.Fprintln(o.err, "    "+text.Clean(n))
 		}

@@ -1,6 +1,7 @@
 package steer
 
 import (
+	"fmt"
 	"time"
 
 	"tsgtop/internal/sched"
@@ -49,6 +50,29 @@ func AutoBE(competing int) uint64 {
 		us -= 50
 	}
 	return us
+}
+
+// Choices says what several best-effort processes that compete lose at a timeslice
+// (us), what LC can have to wait for a turn of each, and what other values would
+// bring; empty where they do not compete.
+func Choices(competing int, us uint64) string {
+	if competing < 2 {
+		return ""
+	}
+	wait := func(us uint64) float64 { return float64(competing) * (float64(us)*1.024 + overUS + switchUS) / 1000 }
+	say := func(us uint64) string {
+		return fmt.Sprintf("%.1f ms and %.0f%%", wait(us), 100*max(0, lossOf(float64(us))))
+	}
+	line := fmt.Sprintf("%d best-effort processes compete among themselves. LC waits at most, and they lose of their work compared with 2048 us (by what a switch costs on an H200): %s at %d us",
+		competing, say(us), us)
+	with := "; with --be "
+	for _, other := range []uint64{1000, 500, 200} {
+		if other < us {
+			line += fmt.Sprintf("%s%dus %s", with, other, say(other))
+			with = ", "
+		}
+	}
+	return line
 }
 
 // working is how long after its last turn a process still counts as one that

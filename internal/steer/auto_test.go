@@ -2,6 +2,7 @@ package steer
 
 import (
 	"maps"
+	"strings"
 	"testing"
 	"time"
 
@@ -73,5 +74,20 @@ func TestAutoCountsWhoCompetes(t *testing.T) {
 	rows := []sched.TSGView{autoRow(1, 1, 0, 2048, recent), autoRow(2, 2, 0, 50, recent), autoRow(3, 3, 0, 50, recent)}
 	if a := r.Assign(&sched.Snapshot{Time: now, TSGs: rows}); len(a.Wants) != 1 || a.Wants[0].Row.Gen != 2 || a.Wants[0].US != 1700 {
 		t.Errorf("%+v", a.Wants)
+	}
+}
+
+func TestChoices(t *testing.T) {
+	if line := Choices(1, 50); line != "" {
+		t.Error(line)
+	}
+	got := Choices(3, 1700)
+	for _, part := range []string{"3 best-effort processes compete", ": 5.8 ms and 1% at 1700 us; with --be 1000us 3.6 ms and 7%, 500us 2.1 ms and 17%, 200us 1.2 ms and 37%"} {
+		if !strings.HasSuffix(got, part) && !strings.HasPrefix(got, part) {
+			t.Errorf("%q lacks %q", got, part)
+		}
+	}
+	if got := Choices(2, 200); strings.Contains(got, "--be") {
+		t.Error(got)
 	}
 }

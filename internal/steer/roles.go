@@ -83,6 +83,9 @@ type Assignment struct {
 	Members []Member // by pid
 	Wants   []Want
 	Notes   []string // what is noteworthy about it, in sentences
+	// Competing is how many best-effort processes compete among themselves on one
+	// graphics engine, at most.
+	Competing int
 }
 
 // Of is the role of a process.
@@ -93,6 +96,17 @@ func (a *Assignment) Of(p Proc) Role {
 		}
 	}
 	return NoRole
+}
+
+// LongestBE is the longest timeslice (us) that a best-effort process's graphics TSG
+// is to have; 0: none is.
+func (a *Assignment) LongestBE() (us uint64) {
+	for _, w := range a.Wants {
+		if w.Role == BE && IsCompute(w.Row) {
+			us = max(us, w.US)
+		}
+	}
+	return us
 }
 
 // settled is how long after its creation a TSG gets its role where it is not
@@ -195,6 +209,11 @@ func (r *Roles) assignOthers(snap *sched.Snapshot, a *Assignment, roles map[Proc
 // on a runlist which another process uses too.
 func (r *Roles) want(snap *sched.Snapshot, a *Assignment, roles map[Proc]*Member, own map[Proc]uint64, shared map[place]bool) {
 	others := competing(snap, roles)
+	eachRow(snap, func(v *sched.TSGView) {
+		if IsCompute(v) {
+			a.Competing = max(a.Competing, others[place{v.ID.GPU, v.ID.Runlist}])
+		}
+	})
 	eachRow(snap, func(v *sched.TSGView) {
 		p := ProcOf(v)
 		m := roles[p]
