@@ -178,6 +178,14 @@ func busy(now sched.Time) *sched.Snapshot {
 	return s
 }
 
+// mps is an MPS server whose two clients share its compute TSG.
+func mps(now sched.Time) *sched.Snapshot {
+	s := oneGPU(now)
+	t := &s.TSGs[0]
+	t.Process, t.MPS, t.Clients, t.HolderPIDs = process(654, "/usr/bin/nvidia-cuda-mps-server", "root", ""), true, 2, []int{649, 650, 654}
+	return s
+}
+
 // eight is a machine with eight GPUs.
 func eight(now sched.Time) *sched.Snapshot {
 	s := oneGPU(now)

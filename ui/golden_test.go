@@ -119,6 +119,7 @@ var goldenScreens = []struct {
 	{name: "score", snap: busy, keys: []string{"3"}},
 	{name: "xid", snap: busy, keys: []string{"4"}},
 	{name: "detail", snap: busy, keys: []string{"enter"}},
+	{name: "mps", snap: mps, keys: []string{"enter"}},
 	{name: "help", snap: busy, keys: []string{"?"}},
 	{name: "groups", snap: busy, keys: []string{"g", "g", "g"}},
 	{name: "confirm", snap: busy, keys: []string{"p"}, set: func(o *Options) { o.Controller = &fakeController{armed: true} }},

@@ -118,7 +118,11 @@ func (s *detailScreen) facts(t *sched.TSGView) []string {
 		add("pid inside", strconv.Itoa(p.NSPID))
 	}
 	if len(t.HolderPIDs) > 1 {
-		add("file held by", strconv.Itoa(len(t.HolderPIDs))+" processes")
+		what := "file held by"
+		if t.Clients > 0 {
+			what = "its clients' files held by"
+		}
+		add(what, strconv.Itoa(len(t.HolderPIDs))+" processes")
 	}
 	ts := s.signs.dash
 	if t.Timeslice != nil {
