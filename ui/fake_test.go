@@ -251,7 +251,7 @@ func lanes(s *sched.Snapshot, span time.Duration) []sched.Lane {
 }
 
 func detailOf(s *sched.Snapshot, gen uint64) *sched.Detail {
-	d := &sched.Detail{Gen: gen}
+	d := &sched.Detail{Gen: gen, InForce: sched.InForce{Known: true, AsSet: true, CutUS: 2197}}
 	for i := range 40 {
 		from := 100 * math.Pow(1.1, float64(i))
 		n := uint64(1000 * math.Exp(-math.Pow(math.Log(from/2150)/0.08, 2)))

@@ -83,11 +83,11 @@ func (s *detailScreen) title(t *sched.TSGView, ended bool) string {
 
 func (s *detailScreen) body(t *sched.TSGView) []string {
 	var out []string
-	out = append(out, s.facts(t)...)
 	d := s.live.Detail
 	if d == nil || d.Gen != s.gen {
 		d = &sched.Detail{}
 	}
+	out = append(out, s.facts(t, d)...)
 	out = append(out, s.histograms(t, d)...)
 	out = append(out, s.shares(d)...)
 	out = append(out, s.scoreTable(t)...)
@@ -98,16 +98,17 @@ func (s *detailScreen) body(t *sched.TSGView) []string {
 }
 
 // facts are who it is and what it has.
-func (s *detailScreen) facts(t *sched.TSGView) []string {
+func (s *detailScreen) facts(t *sched.TSGView, d *sched.Detail) []string {
 	p := &t.Process
 	var ps []part
-	add := func(label, value string) {
+	say := func(r role, label, value string) {
 		if value != "" {
 			value = strings.TrimSpace(value)
 			room := max(s.width-4-len(label), 10)
-			ps = append(ps, part{cols: 1, draw: func(l *line) { l.put(roleDim, label+" ").cut(rolePlain, value, min(room, 60)) }})
+			ps = append(ps, part{cols: 1, draw: func(l *line) { l.put(roleDim, label+" ").cut(r, value, min(room, 60)) }})
 		}
 	}
+	add := func(label, value string) { say(rolePlain, label, value) }
 	add("exe", p.Exe)
 	if p.Comm != "" && p.Comm != processName(t) {
 		add("calls itself", p.Comm)
@@ -130,6 +131,11 @@ func (s *detailScreen) facts(t *sched.TSGView) []string {
 			sched.FromSeen: "seen set", sched.FromRead: "RM's own copy", sched.FromDefault: "RM's default: nobody was seen to set it"}[t.TimesliceFrom])
 	}
 	add("timeslice", ts)
+	inForce := rolePlain
+	if d.InForce.Known && !d.InForce.AsSet {
+		inForce = roleBad
+	}
+	say(inForce, "in force", s.inForce(t, &d.InForce))
 	il := "not known: it cannot be read back, and was not seen set"
 	if t.Interleave != nil {
 		il = levelName(uint64(*t.Interleave)) + " (seen set)"
@@ -179,6 +185,23 @@ func (s *detailScreen) facts(t *sched.TSGView) []string {
 		f.draw(l)
 	}
 	return append(out, l.String())
+}
+
+// inForce is what the trace says of the timeslice that the hardware gives.
+func (s *detailScreen) inForce(t *sched.TSGView, f *sched.InForce) string {
+	switch {
+	case t.Timeslice == nil || t.Engine != nil && !rm.IsGraphicsEngine(*t.Engine):
+		return ""
+	case !f.Known && f.Why == "":
+		return ""
+	case !f.Known:
+		return "not known: " + f.Why
+	case f.CutUS == 0:
+		return fmt.Sprintf("yes: others end its turns in its beat (strength %.2f)", f.Beat)
+	case f.AsSet:
+		return fmt.Sprintf("yes: its turns are cut at %s", s.micros(f.CutUS))
+	}
+	return fmt.Sprintf("NO: its turns are cut at %s", s.micros(f.CutUS))
 }
 
 func (s *detailScreen) histograms(t *sched.TSGView, d *sched.Detail) []string {

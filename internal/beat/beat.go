@@ -40,7 +40,8 @@ const (
 	leastBlocks  = 4    // on each side
 	newBeat      = 0.25 // more strength than before at a multiple of the old beat: a new one
 	mostMultiple = 64
-	tooAlike     = 0.25 // correlation of neighbouring blocks over which they are joined
+	longest      = 8192 * 1.024 // us, of a beat that a shorter one may be a part of
+	tooAlike     = 0.25         // correlation of neighbouring blocks over which they are joined
 )
 
 // Beat is how well lengths keep to a period.
@@ -65,6 +66,22 @@ func Of(lengths []float64, period float64) Beat {
 	slices.Sort(others)
 	b.Aside = (others[len(others)/2-1] + others[len(others)/2]) / 2
 	return b
+}
+
+// Lowest tells whether a clear beat at a period is that period's own: lengths that keep
+// to a longer beat, of about a multiple of it, keep to it, too. Longer ones are looked
+// for up to 8.4 ms (RM's 8192 us); of a beat too short for that it is not known.
+func Lowest(lengths []float64, period float64) bool {
+	b := Of(lengths, period)
+	if !b.Clear() || period*mostMultiple < longest {
+		return false
+	}
+	for m := 2.0; m <= 8 || m*period <= longest; m++ {
+		if strength(lengths, m*period) > worn*b.Strength {
+			return false
+		}
+	}
+	return true
 }
 
 // around is the sum of the unit vectors that lengths make around a period.

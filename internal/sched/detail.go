@@ -48,6 +48,9 @@ func (s *State) detail(gen uint64) *Detail {
 		d.Timeslices = slices.Clone(t.slice.log)
 		d.Calls = slices.Clone(t.calls)
 	}
+	if r.tsg != nil {
+		d.InForce = s.inForce(r.tsg)
+	}
 	if r.st == nil {
 		return d
 	}

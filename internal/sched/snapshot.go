@@ -183,6 +183,7 @@ type Detail struct {
 	Share      []SharePoint // one a second, the last 5 minutes
 	Timeslices []TimesliceChange
 	Calls      []Call // the latest 100 of this TSG and its channels
+	InForce    InForce
 }
 
 // Histogram counts values in bins with a constant ratio of bounds.
