@@ -1,6 +1,7 @@
 package ui
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
@@ -50,7 +51,11 @@ func (w filterWord) matches(t *sched.TSGView) bool {
 	p := &t.Process
 	switch w.field {
 	case "pid":
-		return strconv.Itoa(p.PID) == w.word || p.NSPID != 0 && strconv.Itoa(p.NSPID) == w.word
+		if strconv.Itoa(p.PID) == w.word || p.NSPID != 0 && strconv.Itoa(p.NSPID) == w.word {
+			return true
+		}
+		// A client of MPS computes in the server's TSG.
+		return t.Clients > 0 && slices.ContainsFunc(t.HolderPIDs, func(pid int) bool { return strconv.Itoa(pid) == w.word })
 	case "exe":
 		return has(p.Exe, w.word) || has(p.Comm, w.word)
 	case "user":

@@ -71,6 +71,9 @@ func TestFilterAsYouType(t *testing.T) {
 		}
 	}
 	h.press("enter")
+	if v := h.m.tsgs.selected(); v == nil || v.Process.PID != 480 {
+		t.Errorf("what was looked for is not selected: %+v", h.m.tsgs.sel)
+	}
 	if !strings.Contains(h.plain(), "filter serv") {
 		t.Error("the filter is not on the screen")
 	}
@@ -119,6 +122,20 @@ func TestFilterFields(t *testing.T) {
 		if !slices.Equal(got, tc.want) {
 			t.Errorf("%q: %v, want %v", tc.filter, got, tc.want)
 		}
+	}
+}
+
+// The pid of a client of MPS finds the TSG that it computes in.
+func TestFilterFindsTheMPSServer(t *testing.T) {
+	s := mps(t0)
+	for pid, want := range map[string]bool{"649": true, "654": true, "64": false} {
+		if f := parseFilter("pid:" + pid); f.matches(&s.TSGs[0]) != want {
+			t.Errorf("pid:%s: %t", pid, !want)
+		}
+	}
+	s.TSGs[0].Clients = 0 // a file that is shared alone, without the TSG
+	if parseFilter("pid:649").matches(&s.TSGs[0]) {
+		t.Error("pid:649 of a TSG that is not shared")
 	}
 }
 

@@ -57,6 +57,9 @@ func (t *table) find() {
 		t.say(roleWarn, t.selName+" ended; the selection moved on")
 	}
 	t.index = min(t.index, len(t.rows)-1)
+	if !t.filter.empty() && t.rows[t.index].tsg == nil {
+		t.index = t.firstChoice() // what was looked for, not the line over it
+	}
 	t.sel = t.rows[t.index].rowID
 }
 

@@ -55,7 +55,7 @@ func (s *State) inForce(t *tsg) InForce {
 	}
 	cut := float64(sw.Forced) / float64(max(1, sw.Forced+sw.Voluntary))
 	if cut < inForceCut {
-		return no("its kernels end first (%.0f%% of its switches cut one)", 100*cut)
+		return no("kernels end first (%.0f%% of switches cut one)", 100*cut)
 	}
 	if at, part := s.pool.mode(inForceNear); part >= inForceMode {
 		lo, hi := sliceTolerance*float64(set), 1.05*float64(set)+250

@@ -29,8 +29,8 @@ func TestInForce(t *testing.T) {
 		{"lc", 1, 0, 12 * time.Second, sched.InForce{Known: true, AsSet: true, Beat: 0.95}, ""},
 		{"lc", 1, 1000, 12 * time.Second, sched.InForce{Known: true, AsSet: true, Beat: 0.95}, ""},
 		{"lc,timeslice=ignore", 1, 1000, 12 * time.Second, sched.InForce{}, "in no beat of 1000 us"},
-		{"lc", 0, 0, 12 * time.Second, sched.InForce{}, "its kernels end first (0% of its switches cut one)"},
-		{"short-kernels", 0, 0, 12 * time.Second, sched.InForce{}, "its kernels end first"},
+		{"lc", 0, 0, 12 * time.Second, sched.InForce{}, "kernels end first (0% of switches cut one)"},
+		{"short-kernels", 0, 0, 12 * time.Second, sched.InForce{}, "kernels end first"},
 		{"", 0, 200, 5 * time.Second, sched.InForce{}, "changed less than 10 s ago"},
 		{"alone", 0, 0, 12 * time.Second, sched.InForce{}, "no turns while another competed"},
 	} {
