@@ -280,14 +280,15 @@ func (o *options) protected(ctx context.Context, a *acting, roles *steer.Roles, 
 	return protectCode(r, outcomes, interrupted)
 }
 
-// autoOf is the timeslice that the roles came to by themselves: of the latest.
+// autoOf is the timeslice that the roles came to by themselves: of the latest; 0:
+// they came to none.
 func autoOf(outcomes []actions.Outcome) uint64 {
 	for _, x := range slices.Backward(outcomes) {
 		if x.Was != nil && x.Target.Runlist == 0 {
 			return *x.Was
 		}
 	}
-	return steer.DefaultBE
+	return 0
 }
 
 func sourceKind(source string) string {

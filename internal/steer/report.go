@@ -99,7 +99,7 @@ type Report struct {
 	Source        string            `json:"source"`
 	Target        string            `json:"target"`
 	GPU           int               `json:"gpu"`
-	BEus          uint64            `json:"be_us"`
+	BEus          uint64            `json:"be_us"` // 0: none was given, and none was asked for
 	LCus          *uint64           `json:"lc_us"` // null: left as it was
 	Before        Phase             `json:"before"`
 	During        Phase             `json:"during"`
@@ -135,7 +135,11 @@ func (r *Report) Write(w io.Writer) {
 	if r.LCus != nil {
 		lc = fmt.Sprintf(", LC at %d us", *r.LCus)
 	}
-	fmt.Fprintf(w, "protect %s on GPU%d: BE at %d us%s\n", text.Clean(r.Target), r.GPU, r.BEus, lc)
+	be := fmt.Sprintf("BE at %d us", r.BEus)
+	if r.BEus == 0 {
+		be = "BE as they were"
+	}
+	fmt.Fprintf(w, "protect %s on GPU%d: %s%s\n", text.Clean(r.Target), r.GPU, be, lc)
 	r.writePhases(w)
 	for _, l := range []struct {
 		name string
