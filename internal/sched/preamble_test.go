@@ -63,7 +63,7 @@ func treeOf(t *testing.T, s *State) string {
 	}
 	for i := range snap.GPUs {
 		g := &snap.GPUs[i]
-		g.Competing, g.SwitchesPerS, g.SwitchTax, g.TraceWhy = 0, nil, [NumWindows]*float64{}, ""
+		g.Competing, g.SwitchesPerS, g.SwitchTax, g.TraceWhy, g.TraceRead = 0, nil, [NumWindows]*float64{}, "", 0
 	}
 	snap.Time, snap.CallRate = 0, 0
 	b, err := json.MarshalIndent(snap, "", " ")

@@ -71,6 +71,7 @@ type GPUView struct {
 	SwitchesPerS *float64             // over 1 s; nil without a trace
 	SwitchTax    [NumWindows]*float64 // share of competed time with nobody resident
 	TraceWhy     string               // why there is no trace, or what limits it; empty when it is good
+	TraceRead    Time                 // up to where the trace was read; 0: none was
 	XidCount     int
 }
 

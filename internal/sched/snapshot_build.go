@@ -81,7 +81,7 @@ func (s *State) viewGPU(g *gpu) GPUView {
 	if g.sample != nil {
 		v.Sample = Ptr(*g.sample)
 	}
-	v.TraceWhy = s.traceWhy(g)
+	v.TraceWhy, v.TraceRead = s.traceWhy(g), g.traceTo
 	if g.traceFrom == 0 {
 		return v
 	}

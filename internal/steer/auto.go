@@ -80,18 +80,22 @@ func Choices(competing int, us uint64) string {
 // all the time.
 const working = 10 * time.Second
 
+// traceStale is how old the newest look at the trace may be for its silence to say
+// something: it is read many times a second.
+const traceStale = 2 * time.Second
+
 // competing tells for each runlist how many best-effort processes compete there
 // among themselves. Those whose graphics TSG the trace has not seen for long have no
-// work; where the trace has seen nobody of the GPU, all count.
+// work; where there is no trace, or it is not being read, all count.
 func competing(snap *sched.Snapshot, roles map[Proc]*Member) map[place]int {
-	seen := map[int]bool{}      // GPUs of which there is a trace
+	seen := map[int]bool{}      // GPUs whose trace tells who has work
 	active := map[procOn]bool{} // processes with work
+	for i := range snap.GPUs {
+		g := &snap.GPUs[i]
+		seen[g.Index] = g.TraceRead > 0 && snap.Time.Sub(g.TraceRead) < traceStale
+	}
 	eachRow(snap, func(v *sched.TSGView) {
-		if !IsCompute(v) || v.LastTurn == 0 && !v.Resident {
-			return
-		}
-		seen[v.ID.GPU] = true
-		if v.Resident || snap.Time.Sub(v.LastTurn) < working {
+		if IsCompute(v) && (v.Resident || v.LastTurn > 0 && snap.Time.Sub(v.LastTurn) < working) {
 			active[procOn{ProcOf(v), v.ID.GPU}] = true
 		}
 	})

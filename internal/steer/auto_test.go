@@ -39,6 +39,12 @@ func TestAutoCountsWhoCompetes(t *testing.T) {
 	roles := func() *Roles {
 		return &Roles{Marks: map[Proc]Role{{PID: 1}: LC, {PID: 2}: BE, {PID: 3}: BE}}
 	}
+	read := func(name string) sched.Time {
+		if name == "no trace is read" {
+			return now.Add(-3 * time.Second)
+		}
+		return now.Add(-time.Millisecond)
+	}
 	for _, c := range []struct {
 		name    string
 		rows    []sched.TSGView
@@ -48,7 +54,7 @@ func TestAutoCountsWhoCompetes(t *testing.T) {
 		{"one", []sched.TSGView{autoRow(1, 1, 0, 2048, recent), autoRow(2, 2, 0, 2048, recent)}, map[int]uint64{2: 50}, nil},
 		{"two that work", []sched.TSGView{autoRow(1, 1, 0, 2048, recent), autoRow(2, 2, 0, 2048, recent), autoRow(3, 3, 0, 2048, recent)}, map[int]uint64{2: 1700, 3: 1700}, nil},
 		{"one of two works", []sched.TSGView{autoRow(1, 1, 0, 2048, recent), autoRow(2, 2, 0, 2048, recent), autoRow(3, 3, 0, 2048, old)}, map[int]uint64{2: 50, 3: 50}, nil},
-		{"no trace", []sched.TSGView{autoRow(1, 1, 0, 2048, 0), autoRow(2, 2, 0, 2048, 0), autoRow(3, 3, 0, 2048, 0)}, map[int]uint64{2: 1700, 3: 1700}, nil},
+		{"no trace is read", []sched.TSGView{autoRow(1, 1, 0, 2048, recent), autoRow(2, 2, 0, 2048, recent), autoRow(3, 3, 0, 2048, old)}, map[int]uint64{2: 1700, 3: 1700}, nil},
 		{"one without a role works", []sched.TSGView{autoRow(1, 1, 0, 2048, recent), autoRow(2, 2, 0, 2048, recent), autoRow(9, 3, 0, 2048, recent)}, map[int]uint64{2: 50}, nil},
 		{"shorter already", []sched.TSGView{autoRow(1, 1, 0, 2048, recent), autoRow(2, 2, 0, 700, recent), autoRow(3, 3, 0, 2048, recent)}, map[int]uint64{3: 1700}, nil},
 		{"copy engines are not made slower", []sched.TSGView{autoRow(1, 1, 0, 2048, recent), autoRow(2, 2, 0, 2048, recent), autoRow(3, 3, 0, 2048, recent),
@@ -57,7 +63,7 @@ func TestAutoCountsWhoCompetes(t *testing.T) {
 			autoRow(1, 4, 1, 1024, 0), autoRow(2, 5, 1, 1024, 0)}, map[int]uint64{2: 50}, map[int]uint64{2: 50}},
 	} {
 		got, copying := map[int]uint64{}, map[int]uint64{}
-		for _, w := range roles().Assign(&sched.Snapshot{Time: now, TSGs: c.rows}).Wants {
+		for _, w := range roles().Assign(&sched.Snapshot{Time: now, TSGs: c.rows, GPUs: []sched.GPUView{{TraceRead: read(c.name)}}}).Wants {
 			if w.Row.ID.Runlist == 0 {
 				got[w.Proc.PID] = w.US
 			} else {
