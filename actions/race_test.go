@@ -2,6 +2,7 @@ package actions
 
 import (
 	"encoding/json"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -12,7 +13,11 @@ import (
 // get does not change under their hands. (It is the race detector's to say.)
 func TestCommandIsLookedAtUnderWay(t *testing.T) {
 	s := simulated(t, "", nil)
+	var looked atomic.Int64
 	s.wakeup = func() {
+		for n, i := looked.Load(), 0; n == looked.Load() && i < 20; i++ { // let the other look in between
+			time.Sleep(50 * time.Microsecond)
+		}
 		s.b.Feed([]sched.Event{sched.Xid{Time: s.Now(), GPU: 0, Code: 13}})
 	}
 	p, err := s.c.Prepare(Intent{Op: sched.OpPreempt, Gen: s.gen(first), Count: 40})
@@ -23,7 +28,7 @@ func TestCommandIsLookedAtUnderWay(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	done, looked := make(chan struct{}), 0
+	done := make(chan struct{})
 	go func() {
 		defer close(done)
 		for {
@@ -31,7 +36,7 @@ func TestCommandIsLookedAtUnderWay(t *testing.T) {
 			if _, err := json.Marshal(cmd); err != nil {
 				t.Error(err)
 			}
-			looked++
+			looked.Add(1)
 			if cmd.Step == sched.StepJudged {
 				return
 			}
@@ -40,7 +45,7 @@ func TestCommandIsLookedAtUnderWay(t *testing.T) {
 	}()
 	cmd := s.wait(id)
 	<-done
-	if cmd.Calls.Sent != 40 || len(cmd.Xid) == 0 || looked < 2 {
-		t.Errorf("%+v; looked at %d times", cmd, looked)
+	if cmd.Calls.Sent != 40 || len(cmd.Xid) == 0 || looked.Load() < 2 {
+		t.Errorf("%+v; looked at %d times", cmd, looked.Load())
 	}
 }

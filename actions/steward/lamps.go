@@ -147,7 +147,7 @@ func (c Counts) second(v steer.Verdict, p steer.Proc) sched.Lamp {
 		l.Why += "; but the beat of the new timeslice does not show, and the GSP's switch counters, which could tell whether kernels ended by themselves, do not answer"
 	case !ok:
 		l.Why += "; the GSP's switch counters do not answer: whether kernels ended by themselves is not known"
-	case during-before > 0.5*v.Part:
+	case v.NeedsCounts && (during > 0.25 || during-before > 0.1), during-before > 0.5*v.Part:
 		l.State = sched.LampUnknown
 		l.Why += fmt.Sprintf("; but the GSP counts %.0f%% of its switches since at the end of a kernel, against %.0f%% before: its kernels have become short", 100*during, 100*before)
 	default:

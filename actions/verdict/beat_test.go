@@ -3,11 +3,13 @@ package verdict
 import (
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"strings"
 	"testing"
 	"time"
 
 	"tsgtop/internal/sched"
+	"tsgtop/internal/sim"
 )
 
 // A real H200, whose target was alone but for a light process that came at random:
@@ -122,4 +124,61 @@ func TestLonelyTargetIsNotMisjudged(t *testing.T) {
 	if count["obeys true: yes"] < 40 || count["obeys false: no"] < 40 {
 		t.Error("too few are told at all")
 	}
+}
+
+// A GPU that ignores timeslices, whose target's kernels become short at the very
+// moment of the call: the old beat goes, and the GSP counts that kernels end.
+func TestLonelyTargetWhoseKernelsBecomeShort(t *testing.T) {
+	for _, kernel := range []time.Duration{300 * time.Microsecond, 700 * time.Microsecond, time.Millisecond} {
+		for seed := range uint64(trials(20, 4)) {
+			short := false
+			v := trial{knobs: "lc,timeslice=ignore", op: sched.OpTimeslice, value: 50 + 50*(seed%2), seed: seed + 1, counters: true, target: 1,
+				meanwhile: func(*sim.Machine, *Judge, time.Duration) { short = true },
+				prepare: func(m *sim.Machine) {
+					m.Feed(m.Targets()[1].PID, func(_ sched.Time, r *rand.Rand) (time.Duration, time.Duration) {
+						if short {
+							return time.Duration(float64(kernel) * (0.5 + r.Float64())), time.Duration(9e3 + 50e3*r.ExpFloat64())
+						}
+						return 10 * time.Millisecond, 9 * time.Microsecond
+					})
+					m.Feed(m.Targets()[0].PID, func(_ sched.Time, r *rand.Rand) (time.Duration, time.Duration) {
+						return time.Millisecond, time.Duration(10e6 * (0.2 + 1.6*r.Float64()))
+					})
+				}}.run(t)
+			if v.State == sched.LampYes {
+				t.Errorf("kernels of %v, seed %d: %s; %s", kernel, seed+1, v.Why, v.Evidence)
+			}
+		}
+	}
+}
+
+// A GPU that obeys, and a beat that is weak because long kernels alternate with short
+// ones: a longer timeslice is not told to be ignored.
+func TestLonelyTargetWithAWeakBeat(t *testing.T) {
+	count := map[sched.LampState]int{}
+	for _, us := range []uint64{4096, 6144, 8192} {
+		for _, c := range []struct{ long, spell, every float64 }{{0.4, 20, 8}, {0.6, 50, 8}, {0.5, 20, 15}, {0.6, 20, 25}, {0.9, 20, 60}} {
+			for seed := range uint64(trials(60, 6)) {
+				v := trial{knobs: "lc", op: sched.OpTimeslice, value: us, seed: seed + 1, counters: true, target: 1, prepare: func(m *sim.Machine) {
+					until, long := sched.Time(0), true
+					m.Feed(m.Targets()[1].PID, func(now sched.Time, r *rand.Rand) (time.Duration, time.Duration) {
+						if now > until {
+							long, until = r.Float64() < c.long, now+sched.Time(c.spell*1e6*(0.3+r.ExpFloat64()))
+						}
+						if long {
+							return 30 * time.Millisecond, 9 * time.Microsecond
+						}
+						return time.Duration(1.2e6 * (0.5 + r.Float64())), time.Duration(9e3 + 150e3*r.ExpFloat64())
+					})
+					m.Feed(m.Targets()[0].PID, func(_ sched.Time, r *rand.Rand) (time.Duration, time.Duration) {
+						return time.Millisecond, time.Duration(c.every * 1e6 * (0.2 + 1.6*r.Float64()))
+					})
+				}}.run(t)
+				if count[v.State]++; v.State == sched.LampNo {
+					t.Errorf("%d us, %+v, seed %d: %s; %s", us, c, seed+1, v.Why, v.Evidence)
+				}
+			}
+		}
+	}
+	t.Log(count)
 }

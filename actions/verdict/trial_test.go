@@ -45,6 +45,7 @@ type trial struct {
 	seed      uint64
 	counters  bool // read the GSP's counters too
 	target    int  // which of the machine's
+	prepare   func(m *sim.Machine)
 	meanwhile func(m *sim.Machine, j *Judge, since time.Duration)
 }
 
@@ -61,6 +62,9 @@ func (tr trial) run(t testing.TB) sched.Changed {
 		t.Fatal(err)
 	}
 	target := m.Targets()[tr.target]
+	if tr.prepare != nil {
+		tr.prepare(m)
+	}
 	plan := Plan{Op: tr.op, Target: target, Others: func(ctx uint32) TSG {
 		for _, o := range m.Targets() {
 			for _, x := range o.Contexts {

@@ -243,7 +243,7 @@ func (j *Judge) cut(s span) (share float64, known bool) {
 	var first, last *Counters
 	for i := range j.counters {
 		if c := &j.counters[i]; c.At >= s.from.Add(-Baseline) && c.At <= s.to {
-			if first == nil {
+			if first == nil || c.At <= s.from { // the last before the span begins
 				first = c
 			}
 			last = c

@@ -38,7 +38,9 @@ const (
 	worn         = 0.5  // of the strength on the other side, at most: it is not there
 	stays        = 0.8  // of the strength before, at least: it is still there
 	leastBlocks  = 4    // on each side
-	newBeat      = 0.25 // more strength than before at a multiple of the old beat: a new one
+	newBeat      = 0.25 // more strength than before at a multiple of the old beat: a new one;
+	newPart      = 0.4  // or, where the old one is weak, so much of its strength
+	leastSame    = 60   // turns after, to know that there is none
 	mostMultiple = 64
 	longest      = 8192 * 1.024 // us, of a beat that a shorter one may be a part of
 	tooAlike     = 0.25         // correlation of neighbouring blocks over which they are joined
@@ -137,13 +139,31 @@ func Compare(before, after [][]float64, old, new uint64) *Change {
 		if c.NewAfter.Clear() && c.NewAfter.Strength >= 2*c.OldAfter.Strength {
 			c.Now = c.New
 		}
-		if c.OldAfter.Strength <= worn*c.OldBefore.Strength {
+		if c.OldAfter.Strength <= worn*c.OldBefore.Strength && (c.Now > 0 || c.wornAmongAlike(was, is)) {
 			c.P = permute(before, after, c.Old)
 		}
 	default:
 		c.longer(was, is)
 	}
 	return c
+}
+
+// wornAmongAlike tells whether the old beat has worn off among turns of like length,
+// too: longer ones hold more ends of kernels, which blur it, so that it wears off also
+// where the other merely comes less often.
+func (c *Change) wornAmongAlike(was, is []float64) bool {
+	sorted := slices.Sorted(slices.Values(was))
+	most := sorted[len(sorted)/2]
+	short := func(lengths []float64) (out []float64) {
+		for _, x := range lengths {
+			if x <= most {
+				out = append(out, x)
+			}
+		}
+		return out
+	}
+	a, b := short(was), short(is)
+	return len(a) >= leastTurns && len(b) >= leastTurns && strength(b, c.Old) <= worn*strength(a, c.Old)
 }
 
 // longer looks for the beat of a longer timeslice, and of half of it.
@@ -179,14 +199,14 @@ func (c *Change) Changed(alpha float64) (changed, seen bool) {
 // Unchanged tells whether the turns still keep to the old beat, and to no multiple of
 // it that they did not keep to before: whatever a hardware makes of a timeslice.
 func (c *Change) Unchanged() bool {
-	if !c.Known() || !c.OldAfter.Clear() || c.OldAfter.Strength < stays*c.OldBefore.Strength || !c.telling() {
+	if !c.Known() || c.OldAfter.Turns < leastSame || !c.OldAfter.Clear() || c.OldAfter.Strength < stays*c.OldBefore.Strength || !c.telling() {
 		return false
 	}
 	// Turns that keep to a multiple of the old beat keep to the old one, too.
 	was, is := slices.Concat(c.before...), slices.Concat(c.after...)
 	most := 2 * max(2, c.New/c.Old)
 	for m := 2.0; m <= min(most, mostMultiple); m++ {
-		if strength(is, m*c.Old)-strength(was, m*c.Old) > newBeat {
+		if strength(is, m*c.Old)-strength(was, m*c.Old) > min(newBeat, newPart*c.OldAfter.Strength) {
 			return false
 		}
 	}

@@ -10,8 +10,8 @@ import (
 	"strings"
 	"time"
 
-	"tsgtop/internal/rm"
 	"tsgtop/internal/sched"
+	"tsgtop/internal/steer"
 )
 
 // wanted is a TARGET as it was written.
@@ -53,10 +53,10 @@ func (w wanted) find(snap *sched.Snapshot) (*sched.TSGView, error) {
 		t := &snap.TSGs[i]
 		if w.pid == 0 && t.ID == w.id && !t.Context || w.pid != 0 && t.Process.PID == w.pid && !t.Context {
 			rows = append(rows, t)
-			if t.Engine != nil && rm.IsGraphicsEngine(*t.Engine) || t.Engine == nil && t.ID.Runlist == 0 {
+			if steer.IsCompute(t) {
 				compute = append(compute, t)
 			}
-		} else if w.pid != 0 && t.Clients > 0 && slices.Contains(t.HolderPIDs, w.pid) && !t.Context {
+		} else if w.pid != 0 && t.MPS && t.Clients > 0 && slices.Contains(t.HolderPIDs, w.pid) && !t.Context && steer.IsCompute(t) {
 			shared = append(shared, t)
 		}
 	}

@@ -236,3 +236,23 @@ func TestCommandOnARecording(t *testing.T) {
 		t.Errorf("code %d, %s", code, errs)
 	}
 }
+
+// The pid of a client of MPS means the compute TSG of its server, and nothing else that
+// happens to be shared.
+func TestTargetOfAnMPSClient(t *testing.T) {
+	row := func(tsg, runlist int, engine uint32, pid int, mps bool, clients int, holders ...int) sched.TSGView {
+		return sched.TSGView{ID: sched.TSGID{GPU: 0, Runlist: runlist, TSG: tsg}, Engine: &engine, Process: sched.Process{PID: pid}, MPS: mps, Clients: clients, HolderPIDs: holders}
+	}
+	snap := &sched.Snapshot{TSGs: []sched.TSGView{row(6, 0, 1, 654, true, 2, 649, 650, 654), row(9, 3, 12, 654, true, 1, 650, 654), row(10, 3, 12, 649, false, 0, 649),
+		row(7, 0, 1, 479, false, 1, 479, 480)}}
+	for target, want := range map[string]int{"pid:649": 6, "pid:650": 6, "pid:654": 6, "pid:479": 7, "pid:480": -1, "pid:1": -1} {
+		w, err := parseTarget(target)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := w.find(snap)
+		if err == nil && r.ID.TSG != want || err != nil && want >= 0 {
+			t.Errorf("%s: %+v, %v, want TSG %d", target, r, err, want)
+		}
+	}
+}

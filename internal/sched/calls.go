@@ -281,11 +281,12 @@ func (s *State) noteCall(t *tsg, c *Call) {
 
 // tell derives a lifecycle fact. pid 0: of the TSG's process.
 func (s *State) tell(t *tsg, kind LifecycleKind, at Time, pid int, command string, value *uint64) {
-	if pid == 0 && t.client != nil && t.client.proc != nil {
-		pid = t.client.proc.PID
+	owner, object, _ := t.owner() // as it is shown, and as commands name it
+	if pid == 0 && owner != nil && owner.proc != nil {
+		pid = owner.proc.PID
 	}
 	l := Lifecycle{
-		Time: at, Kind: kind, Gen: t.gen, Object: t.object, PID: pid, Command: command,
+		Time: at, Kind: kind, Gen: t.gen, Object: object, PID: pid, Command: command,
 		ID: TSGID{GPU: t.gpu, Runlist: t.runlist, TSG: t.number},
 	}
 	if value != nil {

@@ -26,22 +26,24 @@ const (
 )
 
 // inForce looks at the turns of the last 10 s. A turn that a timeslice ended is cut in
-// the middle of a kernel: without the GSP's word for that, kernels of one length
-// would look the same.
+// the middle of a kernel, for another that waited: without the GSP's word for that,
+// kernels of one length would look the same, and without a waiter one that comes like a
+// clock.
 func (s *State) inForce(t *tsg) InForce {
 	no := func(format string, args ...any) InForce { return InForce{Why: fmt.Sprintf(format, args...)} }
 	set, ok := t.slice.us, t.slice.from != FromNowhere
-	window := s.now - 10*second
+	window := windowStart(Window10s, s.now)
 	switch {
 	case !ok:
 		return no("RM's own timeslice of it is not known")
-	case len(t.slice.before) > 0 && t.slice.before[len(t.slice.before)-1].until > window:
+	case t.slice.from == FromSeen && t.slice.since > window || len(t.slice.before) > 0 && t.slice.since > window:
 		return no("its timeslice was changed less than 10 s ago")
 	case len(t.preempts) > 0 && t.preempts[len(t.preempts)-1].to > window:
 		return no("it was preempted less than 10 s ago")
 	case t.st == nil:
 		return no("it had no turns while another competed")
 	}
+	waits := s.waitsBeside(&t.row)
 	t.st.collect(&s.pool, qResidency, Window10s, s.now)
 	if s.pool.n < inForceTurns {
 		return no("only %d turns in 10 s while another competed", s.pool.n)
@@ -57,7 +59,8 @@ func (s *State) inForce(t *tsg) InForce {
 	if cut < inForceCut {
 		return no("kernels end first (%.0f%% of switches cut one)", 100*cut)
 	}
-	if at, part := s.pool.mode(inForceNear); part >= inForceMode {
+	alone := float64(waits) < inForceMode*float64(s.pool.n)
+	if at, part := s.pool.mode(inForceNear); part >= inForceMode && !alone {
 		lo, hi := sliceTolerance*float64(set), 1.05*float64(set)+250
 		return InForce{Known: true, AsSet: at >= lo && at <= hi, CutUS: at}
 	}
@@ -69,7 +72,29 @@ func (s *State) inForce(t *tsg) InForce {
 			}
 		}
 	}
+	if alone {
+		return no("nothing shows that others waited, and no beat of %d us", set)
+	}
 	return no("turns of many lengths, in no beat of %d us", set)
+}
+
+// waitsBeside counts how often others on a row's engine were seen to wait in the last
+// 10 s: taken off with work left, until their next turn. Each waits through a turn of
+// the row's. Without that, turns can be alike because another comes like a clock.
+func (s *State) waitsBeside(r *row) (n uint64) {
+	count := func(o *row) {
+		if o != r && o.engine == r.engine && o.st != nil {
+			o.st.collect(&s.pool, qWait, Window10s, s.now)
+			n += s.pool.n
+		}
+	}
+	for _, t := range s.tsgs {
+		count(&t.row)
+	}
+	for _, o := range s.ctxRows {
+		count(o)
+	}
+	return n
 }
 
 // mode is where most of the values lie within a ratio (the mean of those), and the

@@ -21,7 +21,7 @@ func (c *client) isMPSServer() bool {
 // owner is the handle by which a TSG is shown and acted on: the MPS server's
 // where it has one, else the first.
 func (t *tsg) owner() (c *client, at Object, device Handle) {
-	if len(t.handles) > 1 && !t.client.isMPSServer() {
+	if len(t.handles) > 1 && t.client != nil && !t.client.isMPSServer() {
 		for _, n := range t.handles {
 			if n.client.isMPSServer() && !t.internal() {
 				if d := n.deviceOf(); d != nil {
@@ -36,7 +36,7 @@ func (t *tsg) owner() (c *client, at Object, device Handle) {
 // sharing is who shares a TSG: the number of other processes' clients that have a
 // handle to it, whether that is MPS, and all processes that hold the file of
 // one of them, sorted.
-func (t *tsg) sharing(owner *client) (clients int, mps bool, holders []int) {
+func (s *State) sharing(t *tsg, owner *client) (clients int, mps bool, holders []int) {
 	holders = slices.Clone(owner.holders)
 	mps = owner.mps
 	var seen []*client
@@ -52,8 +52,10 @@ func (t *tsg) sharing(owner *client) (clients int, mps bool, holders []int) {
 	if len(seen) > 0 {
 		slices.Sort(holders)
 		holders = slices.Compact(holders)
-	} else if owner.proc != nil && owner.proc.Name() != "" && !owner.isMPSServer() {
-		mps = false // a client of MPS, and a TSG of its own
+	} else if yes, known := s.graphics(t); known && !yes && owner.proc != nil && owner.proc.Name() != "" && !owner.isMPSServer() {
+		// A client of MPS, and a copy engine's TSG of its own. Compute TSGs are shared,
+		// whether the handles can be seen to be one TSG's (not before driver 570) or not.
+		mps = false
 	}
 	return len(seen), mps, holders
 }

@@ -3,6 +3,8 @@ package sched
 import (
 	"slices"
 	"testing"
+
+	"tsgtop/internal/rm"
 )
 
 // mpsInventory is what a scan finds of an MPS server and two clients, as on an H200:
@@ -78,6 +80,49 @@ func TestMPSServerOwnsWhatItsClientsShare(t *testing.T) {
 		if r := firstOf(snap, 0); r == nil || r.Object.Client == 0xc1d0004e || r.Clients != 1 {
 			t.Errorf("%s: without the server: %+v", name, snap.TSGs)
 		}
+	}
+}
+
+// What is told of a shared TSG names it as its row, and commands, do.
+func TestLifecycleNamesTheServersHandle(t *testing.T) {
+	s := NewState(Options{})
+	feed(s, Process{Time: t0, PID: 649, Exe: "/opt/lc"}, Process{Time: t0, PID: 650, Exe: "/opt/lc"},
+		Process{Time: t0, PID: 654, Exe: "/usr/bin/nvidia-cuda-mps-server"}, mpsInventory(t0+ms))
+	row := firstOf(s.Snapshot(SnapshotOptions{}), 0)
+	for _, by := range []Object{{0xc1d0004e, 0x5c000015}, {0xc1d00052, 0x5c00000f}} {
+		s.derived = nil
+		feed(s, CallBatch{Calls: []Call{{Kind: CallControl, Start: t0 + second, End: t0 + second + ms, PID: 777, Client: by.Client, Object: by.Handle,
+			Number: rm.CtrlTSGSetTimeslice, Params: &Params{Timeslice: Ptr(uint64(8192))}}}})
+		if len(s.derived) != 1 || s.derived[0].Object != row.Object || s.derived[0].PID != 777 {
+			t.Errorf("set by %v: %+v, want object %v", by, s.derived, row.Object)
+		}
+	}
+}
+
+// Where the driver does not tell all contexts of a TSG, each client's handle is a row of
+// its own: an MPS one, which roles leave alone.
+func TestMPSWithoutUniqueIDs(t *testing.T) {
+	v := mpsInventory(t0 + ms)
+	own := map[Handle]uint32{0xc1d00052: 206, 0xc1d00054: 215, 0xc1d0004e: 199}
+	for i := range v.TSGs {
+		if v.TSGs[i].UniqueID = nil; v.TSGs[i].Runlist == 0 {
+			v.TSGs[i].Contexts = []uint32{own[v.TSGs[i].Client]}
+		}
+	}
+	s := NewState(Options{})
+	feed(s, Process{Time: t0, PID: 649, Exe: "/opt/lc"}, Process{Time: t0, PID: 650, Exe: "/opt/train"},
+		Process{Time: t0, PID: 654, Exe: "/usr/bin/nvidia-cuda-mps-server"}, v)
+	n := 0
+	for _, r := range s.Snapshot(SnapshotOptions{}).TSGs {
+		if r.ID.Runlist == 0 {
+			n++
+		}
+		if want := r.ID.Runlist == 0 || r.Process.PID == 654; r.MPS != want {
+			t.Errorf("%s of pid %d: MPS %t", r.ID, r.Process.PID, r.MPS)
+		}
+	}
+	if n != 3 {
+		t.Errorf("%d compute rows", n)
 	}
 }
 

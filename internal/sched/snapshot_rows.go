@@ -111,7 +111,7 @@ func (b *rowsBuilder) viewTSG(v *TSGView, t *tsg) {
 	}
 	v.Timeslice, v.TimesliceFrom = t.slice.ptr(), t.slice.from
 	v.Created = t.created
-	v.Clients, v.MPS, v.HolderPIDs = t.sharing(owner)
+	v.Clients, v.MPS, v.HolderPIDs = b.s.sharing(t, owner)
 	if p := owner.proc; p != nil {
 		v.Process = p.Process
 	} else if pid := s.tracePID(t); pid > 0 {

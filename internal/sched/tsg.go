@@ -266,6 +266,7 @@ type timeslices struct {
 	us     uint64
 	from   ValueFrom
 	at     Time              // when us was set or read; 0: it is the default
+	since  Time              // when us came to be known, or came instead of another
 	before []timesliceAt     // earlier values, the latest few
 	log    []TimesliceChange // what was tried, failures too
 }
@@ -292,7 +293,7 @@ func (l *timeslices) set(us uint64, from ValueFrom, at Time) {
 		if l.from != FromNowhere {
 			l.before = keepLast(l.before, timesliceAt{l.us, at}, maxSlicesBefore)
 		}
-		l.us, l.at = us, at
+		l.us, l.at, l.since = us, at, at
 	}
 	l.from = from
 	l.at = at

@@ -51,10 +51,15 @@ type program struct {
 	gap    float64 // ns, mean, from a kernel's end to the next launch; 0: back to back
 	drift  float64 // state of the noise, standard normal
 	until  int64   // end of the present span with work
+	own    Next    // makes them instead; nil: nobody does
 }
 
 // next gives the length of the next kernel and the pause before it.
 func (p *program) next(now int64, r *rand.Rand) (length, pause int64) {
+	if p.own != nil {
+		l, d := p.own(sched.Time(now), r)
+		return max(int64(l), 1000), max(int64(d), int64(launchGap))
+	}
 	pause = int64(launchGap)
 	if p.idle > 0 && now >= p.until {
 		mean := float64(busyMean) * p.idle / (1 - p.idle)

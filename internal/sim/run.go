@@ -3,6 +3,7 @@ package sim
 import (
 	"context"
 	"errors"
+	"math/rand/v2"
 	"time"
 
 	"tsgtop/internal/sched"
@@ -136,6 +137,22 @@ func (m *Machine) Reprogram(pid int, kernel time.Duration) bool {
 		return false
 	}
 	m.gpus[p.gpu].engine.at(int64(m.clock()), func(*engine) { p.compute.program.length = float64(kernel) })
+	return true
+}
+
+// Next gives the length of a process's next kernel and the pause before it.
+type Next func(now sched.Time, r *rand.Rand) (length, pause time.Duration)
+
+// Feed lets a program of the caller's own feed a process's TSG, from its next kernel
+// on: for workloads that no knob makes. It reports whether there is such a process.
+func (m *Machine) Feed(pid int, next Next) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	p := m.living(pid)
+	if p == nil {
+		return false
+	}
+	m.gpus[p.gpu].engine.at(int64(m.clock()), func(*engine) { p.compute.program.own = next })
 	return true
 }
 
