@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"tsgtop/internal/sched"
+	"tsgtop/internal/stat"
 )
 
 // span is a stretch of the trace.
@@ -65,7 +66,7 @@ func compare(block time.Duration, direction int, cut func(time.Duration) sides) 
 	}
 	var se, df float64
 	c.d, se, df = c.welch(c.lag1)
-	wide := se * studentQuantile((1-level)/2, df)
+	wide := se * stat.StudentQuantile((1-level)/2, df)
 	c.low, c.high = c.d-wide, c.d+wide
 	if c.low > 0 || c.high < 0 {
 		c.p = c.permute(direction)

@@ -15,6 +15,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"tsgtop/internal/sched"
+	"tsgtop/internal/stat"
 )
 
 // recordings are those in which nothing was changed; testdata/README.md tells of each.
@@ -212,7 +213,7 @@ func TestNothingChangedCanFail(t *testing.T) {
 func naive(before, after []turn) float64 {
 	s := sides{logsOf(before), logsOf(after)}
 	d, se, df := s.welch(0)
-	return 2 * studentTail(math.Abs(d)/se, df)
+	return 2 * stat.StudentTail(math.Abs(d)/se, df)
 }
 
 // shape is a sentence without its numbers.

@@ -13,16 +13,6 @@ func near(t *testing.T, what string, got, want, within float64) {
 	}
 }
 
-// From the printed tables of Student's t.
-func TestStudent(t *testing.T) {
-	for _, row := range []struct{ tail, df, want float64 }{
-		{0.025, 1, 12.706}, {0.025, 10, 2.228}, {0.005, 5, 4.032}, {0.0005, 10, 4.587}, {0.0005, 30, 3.646}, {0.0005, 1000, 3.300}, {0.05, 4, 2.132},
-	} {
-		near(t, "quantile", studentQuantile(row.tail, row.df), row.want, 0.001)
-		near(t, "tail", studentTail(row.want, row.df), row.tail, row.tail/500)
-	}
-}
-
 func TestPermutationIsExactWhereItCanBe(t *testing.T) {
 	s := sides{before: []float64{1, 2, 3, 4, 5}, after: []float64{11, 12, 13, 14}}
 	near(t, "all apart", s.permute(1), 1.0/126, 1e-12) // 9 over 4

@@ -16,8 +16,9 @@ package beat
 import (
 	"math"
 	"math/cmplx"
-	"math/rand/v2"
 	"slices"
+
+	"tsgtop/internal/stat"
 )
 
 // units are how many us of the hardware's are one of a timeslice: 1.024 on an H200
@@ -37,13 +38,11 @@ const (
 	leastZ       = 12   // turns times squared strength: chance alone gives that once in 160,000
 	worn         = 0.5  // of the strength on the other side, at most: it is not there
 	stays        = 0.8  // of the strength before, at least: it is still there
-	leastBlocks  = 4    // on each side
 	newBeat      = 0.25 // more strength than before at a multiple of the old beat: a new one;
 	newPart      = 0.4  // or, where the old one is weak, so much of its strength
 	leastSame    = 60   // turns after, to know that there is none
 	mostMultiple = 64
 	longest      = 8192 * 1.024 // us, of a beat that a shorter one may be a part of
-	tooAlike     = 0.25         // correlation of neighbouring blocks over which they are joined
 )
 
 // Beat is how well lengths keep to a period.
@@ -73,17 +72,17 @@ func Of(lengths []float64, period float64) Beat {
 // Lowest tells whether a clear beat at a period is that period's own: lengths that keep
 // to a longer beat, of about a multiple of it, keep to it, too. Longer ones are looked
 // for up to 8.4 ms (RM's 8192 us); of a beat too short for that it is not known.
-func Lowest(lengths []float64, period float64) bool {
-	b := Of(lengths, period)
+func Lowest(lengths []float64, period float64) (b Beat, own bool) {
+	b = Of(lengths, period)
 	if !b.Clear() || period*mostMultiple < longest {
-		return false
+		return b, false
 	}
 	for m := 2.0; m <= 8 || m*period <= longest; m++ {
 		if strength(lengths, m*period) > worn*b.Strength {
-			return false
+			return b, false
 		}
 	}
-	return true
+	return b, true
 }
 
 // around is the sum of the unit vectors that lengths make around a period.
@@ -113,7 +112,8 @@ type Change struct {
 	// as an H200 does for 8192 us; 0: it is not seen.
 	Now float64
 
-	before, after [][]float64
+	before, after [][]float64 // blocks of lengths
+	was, is       []float64   // all lengths of each side
 }
 
 // Compare compares the lengths (us) of turns that another's coming ended, by blocks
@@ -130,7 +130,7 @@ func Compare(before, after [][]float64, old, new uint64) *Change {
 			unit = u
 		}
 	}
-	c := &Change{Old: unit * float64(old), New: unit * float64(new), P: 1, before: before, after: after}
+	c := &Change{Old: unit * float64(old), New: unit * float64(new), P: 1, before: before, after: after, was: was, is: is}
 	c.OldBefore, c.OldAfter, c.NewBefore, c.NewAfter = Of(was, c.Old), Of(is, c.Old), Of(was, c.New), Of(is, c.New)
 	switch {
 	case !c.Known() || c.Old == c.New:
@@ -139,11 +139,11 @@ func Compare(before, after [][]float64, old, new uint64) *Change {
 		if c.NewAfter.Clear() && c.NewAfter.Strength >= 2*c.OldAfter.Strength {
 			c.Now = c.New
 		}
-		if c.OldAfter.Strength <= worn*c.OldBefore.Strength && (c.Now > 0 || c.wornAmongAlike(was, is)) {
+		if c.OldAfter.Strength <= worn*c.OldBefore.Strength && (c.Now > 0 || c.wornAmongAlike()) {
 			c.P = permute(before, after, c.Old)
 		}
 	default:
-		c.longer(was, is)
+		c.longer()
 	}
 	return c
 }
@@ -151,8 +151,8 @@ func Compare(before, after [][]float64, old, new uint64) *Change {
 // wornAmongAlike tells whether the old beat has worn off among turns of like length,
 // too: longer ones hold more ends of kernels, which blur it, so that it wears off also
 // where the other merely comes less often.
-func (c *Change) wornAmongAlike(was, is []float64) bool {
-	sorted := slices.Sorted(slices.Values(was))
+func (c *Change) wornAmongAlike() bool {
+	sorted := slices.Sorted(slices.Values(c.was))
 	most := sorted[len(sorted)/2]
 	short := func(lengths []float64) (out []float64) {
 		for _, x := range lengths {
@@ -162,18 +162,18 @@ func (c *Change) wornAmongAlike(was, is []float64) bool {
 		}
 		return out
 	}
-	a, b := short(was), short(is)
+	a, b := short(c.was), short(c.is)
 	return len(a) >= leastTurns && len(b) >= leastTurns && strength(b, c.Old) <= worn*strength(a, c.Old)
 }
 
 // longer looks for the beat of a longer timeslice, and of half of it.
-func (c *Change) longer(was, is []float64) {
+func (c *Change) longer() {
 	periods := []float64{c.New, c.New / 2}
 	if c.New < 2.2*c.Old {
 		periods = periods[:1] // half of it is no longer than the old one
 	}
 	for _, p := range periods {
-		if b := Of(is, p); b.Clear() && strength(was, p) <= worn*b.Strength {
+		if b := Of(c.is, p); b.Clear() && strength(c.was, p) <= worn*b.Strength {
 			c.Now, c.P = p, min(1, float64(len(periods))*permute(c.after, c.before, p))
 			return
 		}
@@ -203,10 +203,9 @@ func (c *Change) Unchanged() bool {
 		return false
 	}
 	// Turns that keep to a multiple of the old beat keep to the old one, too.
-	was, is := slices.Concat(c.before...), slices.Concat(c.after...)
 	most := 2 * max(2, c.New/c.Old)
 	for m := 2.0; m <= min(most, mostMultiple); m++ {
-		if strength(is, m*c.Old)-strength(was, m*c.Old) > min(newBeat, newPart*c.OldAfter.Strength) {
+		if strength(c.is, m*c.Old)-strength(c.was, m*c.Old) > min(newBeat, newPart*c.OldAfter.Strength) {
 			return false
 		}
 	}
@@ -219,23 +218,22 @@ func (c *Change) telling() bool {
 	if c.Old == c.New || c.NewBefore.Strength <= worn*c.OldBefore.Strength {
 		return true
 	}
-	was, is := slices.Concat(c.before...), slices.Concat(c.after...)
-	over := cmplx.Phase(around(was, c.Old)) / (2 * math.Pi) * c.Old // what a switch takes
+	over := cmplx.Phase(around(c.was, c.Old)) / (2 * math.Pi) * c.Old // what a switch takes
 	if over < 0 {
 		over += c.Old
 	}
-	obeyed, short := make([]float64, len(was)), 0
-	for i, x := range was {
+	obeyed, short := make([]float64, len(c.was)), 0
+	for i, x := range c.was {
 		_, at := math.Modf(float64(i) * math.Phi) // the other came somewhere in the last timeslice
 		came := (max(1, math.Round((x-over)/c.Old)) - at) * c.Old
 		obeyed[i] = math.Ceil(came/c.New)*c.New + over
 	}
-	for _, x := range is {
+	for _, x := range c.is {
 		if x < 0.98*c.New/2 {
 			short++
 		}
 	}
-	return strength(obeyed, c.Old) <= worn*c.OldBefore.Strength || !c.shorter() && 2*short >= len(is)
+	return strength(obeyed, c.Old) <= worn*c.OldBefore.Strength || !c.shorter() && 2*short >= len(c.is)
 }
 
 // Gone is the part of the turns that ended in the old beat and do so no more.
@@ -244,99 +242,46 @@ func (c *Change) Gone() float64 { return max(0, 1-c.OldAfter.Strength/c.OldBefor
 // Series gives, turn by turn, how near each is to the beat that tells (1: in it, -1:
 // right between two): for who asks whether the change came at the call.
 func (c *Change) Series() (before, after []float64) {
-	period, of := c.Old, c.before
+	period, of := c.Old, c.was
 	if !c.shorter() && c.Now > 0 {
-		period, of = c.Now, c.after
+		period, of = c.Now, c.is
 	}
-	phase := cmplx.Phase(around(slices.Concat(of...), period))
-	near := func(blocks [][]float64) (y []float64) {
-		for _, x := range slices.Concat(blocks...) {
+	phase := cmplx.Phase(around(of, period))
+	near := func(lengths []float64) (y []float64) {
+		for _, x := range lengths {
 			y = append(y, math.Cos(2*math.Pi*x/period-phase))
 		}
 		return y
 	}
-	return near(c.before), near(c.after)
+	return near(c.was), near(c.is)
 }
 
 // permute is the one-sided p that the beat is weaker on the other side, by
 // relabelling blocks.
 func permute(strong, weak [][]float64, period float64) float64 {
 	phase := cmplx.Phase(around(slices.Concat(strong...), period))
-	for max(alike(strong, period, phase), alike(weak, period, phase)) > tooAlike && min(len(strong), len(weak)) >= 10 {
-		strong, weak = joined(strong), joined(weak)
+	near := func(block []float64) (float64, bool) {
+		return real(around(block, period)*cmplx.Rect(1, -phase)) / float64(len(block)), len(block) > 0
 	}
+	strong, weak = stat.Unlike(strong, weak, near, func(a, b []float64) []float64 { return slices.Concat(a, b) })
 	type sum struct {
 		z complex128
 		n float64
 	}
-	var x []sum
-	n := 0
-	for i, side := range [][][]float64{strong, weak} {
-		for _, b := range side {
+	sums := func(blocks [][]float64) (out []sum) {
+		for _, b := range blocks {
 			if len(b) > 0 {
-				x = append(x, sum{around(b, period), float64(len(b))})
-				n += i
+				out = append(out, sum{around(b, period), float64(len(b))})
 			}
 		}
+		return out
 	}
-	m := len(x) - n
-	if n < leastBlocks || m < leastBlocks {
-		return 1
-	}
-	weaker := func() float64 {
-		var a, b sum
-		for _, s := range x[:m] {
-			a.z, a.n = a.z+s.z, a.n+s.n
+	together := func(sums []sum) float64 {
+		var all sum
+		for _, s := range sums {
+			all.z, all.n = all.z+s.z, all.n+s.n
 		}
-		for _, s := range x[m:] {
-			b.z, b.n = b.z+s.z, b.n+s.n
-		}
-		return cmplx.Abs(a.z)/a.n - cmplx.Abs(b.z)/b.n
+		return cmplx.Abs(all.z) / all.n
 	}
-	seen := weaker()
-	r := rand.New(rand.NewPCG(uint64(n), uint64(m)))
-	const tries = 19999
-	atLeast := 1
-	for range tries {
-		r.Shuffle(len(x), func(i, j int) { x[i], x[j] = x[j], x[i] })
-		if weaker() >= seen-1e-9 {
-			atLeast++
-		}
-	}
-	return float64(atLeast) / (tries + 1)
-}
-
-// joined makes one block of two neighbours.
-func joined(blocks [][]float64) (out [][]float64) {
-	for i := 0; i+1 < len(blocks); i += 2 {
-		out = append(out, slices.Concat(blocks[i], blocks[i+1]))
-	}
-	return out
-}
-
-// alike is the correlation of how near neighbouring blocks are to a beat, lifted by
-// what short series show too little.
-func alike(blocks [][]float64, period, phase float64) float64 {
-	var x []float64
-	for _, b := range blocks {
-		if len(b) > 0 {
-			x = append(x, real(around(b, period)*cmplx.Rect(1, -phase))/float64(len(b)))
-		}
-	}
-	mean := 0.0
-	for _, v := range x {
-		mean += v / float64(len(x))
-	}
-	cross, square := 0.0, 0.0
-	for i, v := range x {
-		square += (v - mean) * (v - mean)
-		if i > 0 {
-			cross += (v - mean) * (x[i-1] - mean)
-		}
-	}
-	if len(x) < 4 || square < 1e-12 {
-		return 0
-	}
-	rho := cross / square
-	return rho + (1+3*max(0, rho))/float64(len(x))
+	return stat.Permute(sums(strong), sums(weak), func(a, b []sum) float64 { return together(a) - together(b) })
 }

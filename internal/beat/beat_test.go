@@ -221,11 +221,11 @@ func TestLowest(t *testing.T) {
 	for name, r := range measured(t) {
 		lengths := slices.Concat(r.before...)
 		for us, want := range map[float64]bool{2048: name != "steady", 1024: false, 1000: false, 700: false, 683: false, 512: false, 200: false, 50: false, 4096: false} {
-			if got := Lowest(lengths, 1.024*us); got != want {
+			if _, got := Lowest(lengths, 1.024*us); got != want {
 				t.Errorf("%s, at %.0f us: %t", name, us, got)
 			}
 		}
-		if during := slices.Concat(r.during...); Lowest(during, 1.024*float64(r.us)) != (name != "steady" && r.us > 50) {
+		if _, own := Lowest(slices.Concat(r.during...), 1.024*float64(r.us)); own != (name != "steady" && r.us > 50) {
 			t.Errorf("%s, at %d us as it was set", name, r.us)
 		}
 	}

@@ -67,8 +67,8 @@ func (s *State) inForce(t *tsg) InForce {
 	if s.pool.n <= inForceMost {
 		lengths := s.pool.values()
 		for _, unit := range []float64{1.024, 1} {
-			if period := unit * float64(set); beat.Lowest(lengths, period) {
-				return InForce{Known: true, AsSet: true, Beat: beat.Of(lengths, period).Strength}
+			if b, own := beat.Lowest(lengths, unit*float64(set)); own {
+				return InForce{Known: true, AsSet: true, Beat: b.Strength}
 			}
 		}
 	}

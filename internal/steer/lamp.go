@@ -2,12 +2,11 @@ package steer
 
 import (
 	"fmt"
-	"math"
-	"math/rand/v2"
 	"slices"
 	"strings"
 
 	"tsgtop/internal/sched"
+	"tsgtop/internal/stat"
 )
 
 // What the lamp asks for.
@@ -19,9 +18,8 @@ const (
 	// part of them, or nearly all turns must be short after.
 	mostBefore = 0.01
 	nearlyAll  = 0.9
-	tooAlike   = 0.25 // correlation of neighbouring blocks over which they are joined
-	leastPile  = 20   // turns as long as the old timeslice, for a no
-	mostTorn   = 0.2  // part of the turns that may touch a gap
+	leastPile  = 20  // turns as long as the old timeslice, for a no
+	mostTorn   = 0.2 // part of the turns that may touch a gap
 )
 
 // Verdict is the lamp CHANGED of one best-effort process, and what the GSP's
@@ -106,78 +104,22 @@ func total(blocks []Block) (t Block) {
 // by relabelling blocks: turns of one block hang together. Never finer than
 // 1/20,000.
 func permuteShort(before, after []Block) float64 {
-	for max(alike(before), alike(after)) > tooAlike && len(before) >= 10 && len(after) >= 10 {
-		before, after = joined(before), joined(after)
-	}
-	rate := func(b Block) float64 { return float64(b.Short) / float64(b.All) }
-	var x []float64
-	var n int
-	for i, side := range [][]Block{before, after} {
-		for _, b := range side {
-			if b.All > 0 {
-				x = append(x, rate(b))
-				n += i
+	rate := func(b Block) (float64, bool) { return float64(b.Short) / float64(b.All), b.All > 0 }
+	before, after = stat.Unlike(before, after, rate, func(a, b Block) Block { return total([]Block{a, b}) })
+	rates := func(blocks []Block) (out []float64) {
+		for _, b := range blocks {
+			if x, ok := rate(b); ok {
+				out = append(out, x)
 			}
 		}
+		return out
 	}
-	m := len(x) - n
-	if n < 4 || m < 4 {
-		return 1
-	}
-	seen := 0.0
-	for _, v := range x[m:] {
-		seen += v
-	}
-	r := rand.New(rand.NewPCG(uint64(n), uint64(m)))
-	const tries = 19999
-	atLeast := 1
-	for range tries {
-		r.Shuffle(len(x), func(i, j int) { x[i], x[j] = x[j], x[i] })
-		s := 0.0
-		for _, v := range x[m:] {
-			s += v
+	return stat.Permute(rates(before), rates(after), func(_, after []float64) (sum float64) {
+		for _, x := range after {
+			sum += x
 		}
-		if s >= seen-1e-9*math.Abs(seen) {
-			atLeast++
-		}
-	}
-	return float64(atLeast) / (tries + 1)
-}
-
-// joined makes one block of two neighbours.
-func joined(blocks []Block) []Block {
-	var out []Block
-	for i := 0; i+1 < len(blocks); i += 2 {
-		out = append(out, total(blocks[i:i+2]))
-	}
-	return out
-}
-
-// alike is the correlation of neighbouring blocks' parts of short turns, lifted by
-// what short series show too little.
-func alike(blocks []Block) float64 {
-	var x []float64
-	for _, b := range blocks {
-		if b.All > 0 {
-			x = append(x, float64(b.Short)/float64(b.All))
-		}
-	}
-	mean := 0.0
-	for _, v := range x {
-		mean += v / float64(len(x))
-	}
-	cross, square := 0.0, 0.0
-	for i, v := range x {
-		square += (v - mean) * (v - mean)
-		if i > 0 {
-			cross += (v - mean) * (x[i-1] - mean)
-		}
-	}
-	if len(x) < 4 || square < 1e-12 {
-		return 0
-	}
-	rho := cross / square
-	return rho + (1+3*max(0, rho))/float64(len(x))
+		return sum
+	})
 }
 
 // ChangedOf joins the lamps of all best-effort processes: yes where one is and

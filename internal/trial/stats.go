@@ -3,6 +3,8 @@ package trial
 import (
 	"fmt"
 	"math"
+
+	"tsgtop/internal/stat"
 )
 
 // level is that of all intervals: 99%, two-sided.
@@ -62,7 +64,7 @@ func effectOf(metric string, base, value []float64) Effect {
 	}
 	n := float64(len(logs))
 	se := math.Max(floorSD, math.Sqrt(s/(n-1))) / math.Sqrt(n)
-	wide := tQuantile((1-level99)/2, n-1) * se
+	wide := stat.StudentQuantile((1-level99)/2, n-1) * se
 	e.Ratio, e.CI, e.Level = ptr(math.Exp(m)), &[2]float64{math.Exp(m - wide), math.Exp(m + wide)}, level99
 	return e
 }
@@ -116,36 +118,4 @@ func short(x float64) string {
 		return fmt.Sprintf("%.1f", x)
 	}
 	return fmt.Sprintf("%.3f", x)
-}
-
-// tQuantile is what a Student t of so many degrees of freedom stays below with
-// probability 1-tail.
-func tQuantile(tail, df float64) float64 {
-	low, high := 0.0, 1e4
-	for range 50 {
-		mid := (low + high) / 2
-		if tTail(mid, df) > tail {
-			low = mid
-		} else {
-			high = mid
-		}
-	}
-	return (low + high) / 2
-}
-
-// tTail is the probability that Student's t is over x >= 0, by Simpson's rule on
-// the angle atan(x/sqrt(df)), over which the density is a power of the cosine.
-func tTail(x, df float64) float64 {
-	const steps = 200
-	f := func(a float64) float64 { return math.Pow(math.Cos(a), df-1) }
-	from := math.Atan(x / math.Sqrt(df))
-	integral := func(from float64) float64 {
-		h := (math.Pi/2 - from) / steps
-		s := f(from) + f(math.Pi/2)
-		for i := 1; i < steps; i++ {
-			s += f(from+float64(i)*h) * float64(2+2*(i%2))
-		}
-		return s * h / 3
-	}
-	return integral(from) / (2 * integral(0))
 }

@@ -6,15 +6,6 @@ import (
 	"testing"
 )
 
-// Quantiles of Student's t, from tables.
-func TestTQuantile(t *testing.T) {
-	for _, c := range []struct{ tail, df, want float64 }{{0.005, 4, 4.604}, {0.005, 2, 9.925}, {0.025, 10, 2.228}, {0.005, 1, 63.657}, {0.005, 30, 2.750}} {
-		if got := tQuantile(c.tail, c.df); math.Abs(got-c.want) > 0.002*c.want {
-			t.Errorf("t(%g, %g) = %.4f, want %.3f", c.tail, c.df, got, c.want)
-		}
-	}
-}
-
 // Where nothing changes, an effect is claimed in at most 1 of 200 experiments; an
 // effect of 30% is seen.
 func TestEffectRates(t *testing.T) {
