@@ -14,7 +14,7 @@ import (
 func TestCommandIsLookedAtUnderWay(t *testing.T) {
 	s := simulated(t, "", nil)
 	var looked atomic.Int64
-	s.wakeup = func() {
+	s.Wakeup = func() {
 		for n, i := looked.Load(), 0; n == looked.Load() && i < 20; i++ { // let the other look in between
 			time.Sleep(50 * time.Microsecond)
 		}

@@ -3,61 +3,36 @@ package actions
 import (
 	"context"
 	"fmt"
-	"sync"
 	"testing"
 	"time"
 
 	"tsgtop/actions/journal"
 	"tsgtop/internal/sched"
 	"tsgtop/internal/sim"
+	"tsgtop/internal/sim/simtest"
 )
 
-// bench is a simulated GPU whose clock goes on only when somebody waits, with a
-// board and a controller on it.
+// bench is a simulated GPU with a controller on it.
 type bench struct {
+	*simtest.GPU
 	t *testing.T
 	m *sim.Machine
 	b *sched.Board
 	c *Controller
 	j *journal.Journal
 
-	mu     sync.Mutex
-	wakeup func() // called at each step of the clock
-	seen   []sched.Command
-}
-
-// Now implements Clock.
-func (s *bench) Now() sched.Time { return s.m.Now() }
-
-// Sleep implements Clock.
-func (s *bench) Sleep(ctx context.Context, d time.Duration) error {
-	s.mu.Lock()
-	s.b.Feed(s.m.Advance(d))
-	f := s.wakeup
-	s.mu.Unlock()
-	if f != nil {
-		f()
-	}
-	return ctx.Err()
+	seen []sched.Command
 }
 
 func simulated(t *testing.T, knobs string, change func(*Options)) *bench {
 	t.Helper()
-	config, err := sim.ParseKnobs(knobs)
-	if err != nil {
-		t.Fatal(err)
-	}
-	config.Start = 1_790_000_000_000_000_000
-	m, err := sim.New(config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := &bench{t: t, m: m, b: sched.NewBoard(nil, sched.Options{}), j: journal.Memory()}
+	g := simtest.New(t, knobs)
+	s := &bench{GPU: g, t: t, m: g.Machine, b: g.Board, j: journal.Memory()}
 	self, err := journal.Self()
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := Options{Board: s.b, Actuator: NewSimulated(m), Journal: s.j, Clock: s, Self: self, Me: "ada"}
+	o := Options{Board: s.b, Actuator: NewSimulated(s.m), Journal: s.j, Clock: s, Self: self, Me: "ada"}
 	if change != nil {
 		change(&o)
 	}

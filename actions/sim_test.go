@@ -148,7 +148,7 @@ func TestInterferenceIsNotTakenForAnEffect(t *testing.T) {
 	s := simulated(t, "timeslice=ignore", nil)
 	done := false
 	var begin sched.Time
-	s.wakeup = func() {
+	s.Wakeup = func() {
 		c := s.b.Snapshot(sched.SnapshotOptions{}).Commands
 		if len(c) == 1 && c[0].Issued > 0 && begin == 0 {
 			begin = s.Now()
@@ -193,7 +193,7 @@ func TestTargetDies(t *testing.T) {
 		p := s.prepare(sched.OpTimeslice, 2048)
 		var begin sched.Time
 		killed := false
-		s.wakeup = func() {
+		s.Wakeup = func() {
 			if c := s.b.Snapshot(sched.SnapshotOptions{}).Commands; len(c) == 1 && c[0].Issued > 0 && begin == 0 {
 				begin = s.Now()
 			}
@@ -217,7 +217,7 @@ func TestTargetDies(t *testing.T) {
 func TestTraceTurnedOff(t *testing.T) {
 	s := simulated(t, "", nil)
 	off := false
-	s.wakeup = func() {
+	s.Wakeup = func() {
 		c := s.b.Snapshot(sched.SnapshotOptions{}).Commands
 		if len(c) == 1 && c[0].Issued > 0 && !off {
 			off = true

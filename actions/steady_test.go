@@ -44,7 +44,7 @@ func TestClockIsSet(t *testing.T) {
 				set()
 				s.Sleep(context.Background(), 10*time.Millisecond)
 			} else {
-				s.wakeup = func() {
+				s.Wakeup = func() {
 					if l := s.b.Snapshot(sched.SnapshotOptions{}).Commands; len(l) == 1 && l[0].Issued > 0 {
 						set()
 					}

@@ -10,53 +10,36 @@ import (
 	"tsgtop/actions/journal"
 	"tsgtop/internal/sched"
 	"tsgtop/internal/sim"
+	"tsgtop/internal/sim/simtest"
 	"tsgtop/internal/steer"
 )
 
-// bench is a simulated GPU whose clock goes on only when somebody waits.
+// bench is a simulated GPU with a steward on it.
 type bench struct {
-	t      *testing.T
-	m      *sim.Machine
-	b      *sched.Board
-	j      *journal.Journal
-	c      *actions.Controller
-	s      *Steward
-	roles  *steer.Roles
-	said   []string
-	lines  []string
-	wakeup func() // at each step of the clock
-}
-
-func (s *bench) Now() sched.Time { return s.m.Now() }
-
-func (s *bench) Sleep(ctx context.Context, d time.Duration) error {
-	s.b.Feed(s.m.Advance(d))
-	if s.wakeup != nil {
-		s.wakeup()
-	}
-	return ctx.Err()
+	*simtest.GPU
+	t     *testing.T
+	m     *sim.Machine
+	b     *sched.Board
+	j     *journal.Journal
+	c     *actions.Controller
+	s     *Steward
+	roles *steer.Roles
+	said  []string
+	lines []string
 }
 
 // simulated is a machine whose first target is latency-critical, all others
 // best-effort.
 func simulated(t *testing.T, knobs string, change func(*Options, *actions.Options)) *bench {
 	t.Helper()
-	config, err := sim.ParseKnobs(knobs)
-	if err != nil {
-		t.Fatal(err)
-	}
-	config.Start = 1_790_000_000_000_000_000
-	m, err := sim.New(config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := &bench{t: t, m: m, b: sched.NewBoard(nil, sched.Options{}), j: journal.Memory()}
+	g := simtest.New(t, knobs)
+	s := &bench{GPU: g, t: t, m: g.Machine, b: g.Board, j: journal.Memory()}
 	self, err := journal.Self()
 	if err != nil {
 		t.Fatal(err)
 	}
-	ao := actions.Options{Board: s.b, Actuator: actions.NewSimulated(m), Journal: s.j, Clock: s, Self: self, Me: "ada"}
-	s.roles = &steer.Roles{Rules: []steer.Rule{{Role: steer.LC, PID: m.Targets()[0].PID}, {Role: steer.BE, Others: true}}}
+	ao := actions.Options{Board: s.b, Actuator: actions.NewSimulated(s.m), Journal: s.j, Clock: s, Self: self, Me: "ada"}
+	s.roles = &steer.Roles{Rules: []steer.Rule{{Role: steer.LC, PID: s.m.Targets()[0].PID}, {Role: steer.BE, Others: true}}}
 	so := Options{Board: s.b, Clock: s, Roles: s.roles, Say: func(l string) { s.said = append(s.said, l) }}
 	if change != nil {
 		change(&so, &ao)

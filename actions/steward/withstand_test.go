@@ -15,9 +15,9 @@ import (
 
 // at calls f once, when the machine's clock is so far.
 func (s *bench) at(d time.Duration, f func()) {
-	due, before := s.Now().Add(d), s.wakeup
+	due, before := s.Now().Add(d), s.Wakeup
 	done := false
-	s.wakeup = func() {
+	s.Wakeup = func() {
 		if before != nil {
 			before()
 		}

@@ -12,49 +12,32 @@ import (
 	"tsgtop/actions/journal"
 	"tsgtop/internal/sched"
 	"tsgtop/internal/sim"
+	"tsgtop/internal/sim/simtest"
 	"tsgtop/internal/steer"
 	"tsgtop/internal/trial"
 )
 
-// bench is a simulated GPU whose clock goes on only when somebody waits.
+// bench is a simulated GPU with an experiment on it.
 type bench struct {
-	t      *testing.T
-	m      *sim.Machine
-	b      *sched.Board
-	j      *journal.Journal
-	c      *actions.Controller
-	o      Options
-	lines  []string
-	wakeup func()
-}
-
-func (s *bench) Now() sched.Time { return s.m.Now() }
-
-func (s *bench) Sleep(ctx context.Context, d time.Duration) error {
-	s.b.Feed(s.m.Advance(d))
-	if s.wakeup != nil {
-		s.wakeup()
-	}
-	return ctx.Err()
+	*simtest.GPU
+	t     *testing.T
+	m     *sim.Machine
+	b     *sched.Board
+	j     *journal.Journal
+	c     *actions.Controller
+	o     Options
+	lines []string
 }
 
 func simulated(t *testing.T, knobs string) *bench {
 	t.Helper()
-	config, err := sim.ParseKnobs(knobs)
-	if err != nil {
-		t.Fatal(err)
-	}
-	config.Start = 1_790_000_000_000_000_000
-	m, err := sim.New(config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := &bench{t: t, m: m, b: sched.NewBoard(nil, sched.Options{}), j: journal.Memory()}
+	g := simtest.New(t, knobs)
+	s := &bench{GPU: g, t: t, m: g.Machine, b: g.Board, j: journal.Memory()}
 	self, err := journal.Self()
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.c = actions.New(actions.Options{Board: s.b, Actuator: actions.NewSimulated(m), Journal: s.j, Clock: s, Self: self, Me: "ada"})
+	s.c = actions.New(actions.Options{Board: s.b, Actuator: actions.NewSimulated(s.m), Journal: s.j, Clock: s, Self: self, Me: "ada"})
 	if err := s.c.Arm(true); err != nil {
 		t.Fatal(err)
 	}
@@ -146,7 +129,7 @@ func TestBuiltin(t *testing.T) {
 func TestTargetEnds(t *testing.T) {
 	s := simulated(t, "tsgs=3")
 	due := s.Now().Add(5 * time.Second)
-	s.wakeup = func() {
+	s.Wakeup = func() {
 		if s.Now() > due {
 			s.m.Kill(s.o.Targets[0].Proc.PID)
 		}
@@ -189,7 +172,7 @@ func TestStopIf(t *testing.T) {
 func TestInterrupted(t *testing.T) {
 	s := simulated(t, "")
 	ctx, cancel := context.WithCancel(context.Background())
-	s.wakeup = func() {
+	s.Wakeup = func() {
 		if us, _ := s.m.Timeslice(s.m.Targets()[0]); us == 8192 {
 			cancel()
 		}
@@ -204,7 +187,7 @@ func TestInterrupted(t *testing.T) {
 func TestSomebodyElse(t *testing.T) {
 	s := simulated(t, "")
 	due, done := s.Now().Add(2*time.Second), false
-	s.wakeup = func() {
+	s.Wakeup = func() {
 		if s.Now() > due && !done {
 			done = true
 			s.m.Interfere(s.m.Targets()[0], 777)
@@ -230,7 +213,7 @@ func TestCompanyChanges(t *testing.T) {
 	s := simulated(t, "tsgs=3")
 	pid := s.m.Targets()[2].PID
 	due, done := s.Now().Add(10*time.Second), false
-	s.wakeup = func() {
+	s.Wakeup = func() {
 		if s.Now() > due && !done {
 			done = true
 			s.m.Kill(pid)
