@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"tsgtop/actions/verdict"
 	"tsgtop/internal/sched"
 )
 
@@ -101,11 +102,9 @@ type RPC struct {
 	Took  time.Duration
 }
 
-// Counters are the GSP's switch counters of a TSG.
-type Counters struct {
-	At, Until       sched.Time // when they were asked for, and when the answer was there
-	Save, WFI, CILP uint32
-}
+// Counters are the GSP's switch counters of a TSG, of an instant between being asked
+// for (At) and the answer (Until).
+type Counters = verdict.Counters
 
 // RanWitness is the eBPF program that sees our own calls.
 type RanWitness interface {

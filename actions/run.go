@@ -306,7 +306,7 @@ func (r *run) unjudged(why string) {
 // count gives the judge the GSP's counters.
 func (r *run) count(k *Counters) {
 	if k != nil {
-		r.judge.Witness(verdict.Counters{At: k.At, Until: k.Until, Save: k.Save, WFI: k.WFI, CILP: k.CILP})
+		r.judge.Witness(*k)
 	}
 }
 

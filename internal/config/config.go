@@ -87,7 +87,7 @@ var keys = []key{
 	{name: "sort", want: `"tsg" or a column, with a "-" before it for the other direction`, read: readSort},
 	{name: "group", want: `"process", "user" or "unit"`, read: text(func(c *Config) *string { return &c.Group }, oneOf("process", "user", "unit"))},
 	{name: "flat", want: "true or false", read: boolean(func(c *Config) **bool { return &c.Flat })},
-	{name: "lane", want: `a span from "10ms" to "10s"`, read: readLane},
+	{name: "lane", want: `a span from "10ms" to "10s"`, read: duration(func(c *Config) *time.Duration { return &c.Lane })},
 	{name: "window", want: `"1s", "10s" or "all"`, read: text(func(c *Config) *string { return &c.Window }, oneOf("1s", "10s", "all"))},
 	{name: "gpu", flag: "gpu", want: `a list of indices as nvidia-smi counts them, such as [0, 2]`, read: readGPUs},
 	{name: "args", flag: "args", want: "true or false", read: boolean(func(c *Config) **bool { return &c.Args })},
@@ -102,7 +102,7 @@ var keys = []key{
 	{name: "role", root: true, want: `tables [[role]] of role = "lc" or "be", with exe, user, unit, or others = true, and perhaps timeslice`, read: readRoles},
 	{name: "be", root: true, want: `a timeslice such as "200us"`, read: timeslice(func(c *Config) *uint64 { return &c.BE })},
 	{name: "lc", root: true, want: `a timeslice such as "2ms"`, read: timeslice(func(c *Config) *uint64 { return &c.LC })},
-	{name: "starve_after", root: true, want: `a span from "10ms" to "10s"`, read: readStarveAfter},
+	{name: "starve_after", root: true, want: `a span from "10ms" to "10s"`, read: duration(func(c *Config) *time.Duration { return &c.StarveAfter })},
 }
 
 // Keys names all keys that a file can have, those that only root's file can
@@ -205,17 +205,20 @@ func readSort(c *Config, k Known, v value) (string, bool) {
 	return "", true
 }
 
-func readLane(c *Config, _ Known, v value) (string, bool) {
-	var s string
-	if !v.into(&s) {
-		return "", false
+// duration reads one of 10 ms to 10 s.
+func duration(at func(*Config) *time.Duration) func(*Config, Known, value) (string, bool) {
+	return func(c *Config, _ Known, v value) (string, bool) {
+		var s string
+		if !v.into(&s) {
+			return "", false
+		}
+		d, err := time.ParseDuration(s)
+		if err != nil || d < 10*time.Millisecond || d > 10*time.Second {
+			return "", false
+		}
+		*at(c) = d
+		return "", true
 	}
-	d, err := time.ParseDuration(s)
-	if err != nil || d < 10*time.Millisecond || d > 10*time.Second {
-		return "", false
-	}
-	c.Lane = d
-	return "", true
 }
 
 func readGPUs(c *Config, _ Known, v value) (string, bool) {

@@ -1,8 +1,6 @@
 package config
 
 import (
-	"time"
-
 	"tsgtop/internal/steer"
 )
 
@@ -61,17 +59,4 @@ func timeslice(at func(*Config) *uint64) func(*Config, Known, value) (string, bo
 		*at(c) = us
 		return "", true
 	}
-}
-
-func readStarveAfter(c *Config, _ Known, v value) (string, bool) {
-	var s string
-	if !v.into(&s) {
-		return "", false
-	}
-	d, err := time.ParseDuration(s)
-	if err != nil || d < 10*time.Millisecond || d > 10*time.Second {
-		return "", false
-	}
-	c.StarveAfter = d
-	return "", true
 }

@@ -205,13 +205,18 @@ func (r *reader) want(key string, v toml.Primitive, what string) error {
 	return fmt.Errorf("%s%s: want %s", r.at(v), key, what)
 }
 
+func (r *reader) plainName(key string, v toml.Primitive, name *string) error {
+	if r.md.PrimitiveDecode(v, name) != nil || !plainName(*name) {
+		return r.want(key, v, "a name of at most 64 letters, digits, spaces, dots or dashes")
+	}
+	return nil
+}
+
 func (r *reader) plan(p *Plan, key string, v toml.Primitive) error {
 	var n int64
 	switch key {
 	case "name":
-		if r.md.PrimitiveDecode(v, &p.Name) != nil || !plainName(p.Name) {
-			return r.want(key, v, "a name of at most 64 letters, digits, spaces, dots or dashes")
-		}
+		return r.plainName(key, v, &p.Name)
 	case "targets":
 		if r.md.PrimitiveDecode(v, &p.Targets) != nil || len(p.Targets) == 0 || len(p.Targets) > 16 {
 			return r.want(key, v, `a list of targets, such as ["pid:479"]`)
@@ -294,9 +299,7 @@ func (r *reader) arm(a *Arm, key string, v toml.Primitive) error {
 	var s string
 	switch key {
 	case "name":
-		if r.md.PrimitiveDecode(v, &a.Name) != nil || !plainName(a.Name) {
-			return r.want(key, v, "a name of at most 64 letters, digits, spaces, dots or dashes")
-		}
+		return r.plainName(key, v, &a.Name)
 	case "timeslice":
 		return r.timeslice(key, v, &a.Timeslice)
 	case "be":
